@@ -1,0 +1,1 @@
+"""What was released and what it costs: numbers only, no tensors, no torch."""

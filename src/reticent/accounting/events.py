@@ -1,0 +1,161 @@
+"""Events: what was released, as frozen words; what a word costs is decided elsewhere (rdp.py, pld.py)."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Gaussian noise of `noise_multiplier` times the sensitivity on a sum over all examples."""
+
+    noise_multiplier: float
+
+
+@dataclass(frozen=True)
+class Laplace:
+    """Laplace noise of scale `noise_multiplier` times the (L1) sensitivity."""
+
+    noise_multiplier: float
+
+
+@dataclass(frozen=True)
+class NoisyMax:
+    """The index of the largest of several noisy scores, an `epsilon`-DP choice (Dwork & Roth 2014, claim 3.9)."""
+
+    epsilon: float
+
+
+@dataclass(frozen=True)
+class Subsampled:
+    """`inner` on a Poisson draw: every example takes part independently with chance `rate`."""
+
+    rate: float
+    inner: Event
+
+
+@dataclass(frozen=True)
+class Composed:
+    """Several events, all of them released."""
+
+    parts: tuple[Event, ...]
+
+
+@dataclass(frozen=True)
+class SelectiveAttempt:
+    """One attempt whose rejection is seen and whose rejected candidate stays hidden (route S).
+
+    The candidate is a Subsampled(rate, Gaussian(noise_multiplier)) update; a test on an independent Poisson draw of rate
+    `validation_rate` keeps it with a chance between `accept_low` and `accept_high`. `smoothness` is how far one validation
+    record can move the logarithm of that chance; None: all the way from one end to the other.
+    """
+
+    rate: float
+    noise_multiplier: float
+    validation_rate: float
+    accept_low: float
+    accept_high: float
+    smoothness: float | None = None
+
+
+@dataclass(frozen=True)
+class SelectiveRelease:
+    """One accepted update after any number of hidden attempts, at most `cap` (route C)."""
+
+    attempt: SelectiveAttempt
+    cap: int | None = None
+
+
+@dataclass(frozen=True)
+class AnnealedRelease:
+    """The first accepted of at most `max_rejections` + 1 candidates, judged on public data only (SA-DPSGD)."""
+
+    rate: float
+    noise_multiplier: float
+    max_rejections: int
+
+
+@dataclass(frozen=True)
+class Concentrated:
+    """Anything that is `rho`-zCDP (Bun & Steinke 2016)."""
+
+    rho: float
+
+
+@dataclass(frozen=True)
+class Unbounded:
+    """Something no proof covers: its epsilon is infinite, and `why` says the reason."""
+
+    why: str
+
+
+Event = (
+    Gaussian
+    | Laplace
+    | NoisyMax
+    | Subsampled
+    | Composed
+    | SelectiveAttempt
+    | SelectiveRelease
+    | AnnealedRelease
+    | Concentrated
+    | Unbounded
+)
+
+KINDS: dict[str, type[Any]] = {
+    kind.__name__: kind
+    for kind in (
+        Gaussian,
+        Laplace,
+        NoisyMax,
+        Subsampled,
+        Composed,
+        SelectiveAttempt,
+        SelectiveRelease,
+        AnnealedRelease,
+        Concentrated,
+        Unbounded,
+    )
+}
+
+
+def to_json(event: Event) -> dict[str, Any]:
+    """An event as plain JSON data.
+
+    >>> to_json(Subsampled(0.1, Gaussian(2.0)))
+    {'event': 'Subsampled', 'rate': 0.1, 'inner': {'event': 'Gaussian', 'noise_multiplier': 2.0}}
+    """
+    data: dict[str, Any] = {"event": type(event).__name__}
+    for field in dataclasses.fields(event):
+        value = getattr(event, field.name)
+        if isinstance(value, tuple):
+            data[field.name] = [to_json(part) for part in value]
+        elif dataclasses.is_dataclass(value):
+            data[field.name] = to_json(value)  # type: ignore[arg-type]
+        else:
+            data[field.name] = value
+    return data
+
+
+def from_json(data: dict[str, Any]) -> Event:
+    """The event that `to_json` wrote.
+
+    >>> from_json(to_json(Composed((Gaussian(1.0), Laplace(2.0)))))
+    Composed(parts=(Gaussian(noise_multiplier=1.0), Laplace(noise_multiplier=2.0)))
+    """
+    kind = KINDS.get(data["event"])
+    if kind is None:
+        return Unbounded(f"unknown event {data['event']!r}")
+    values: dict[str, Any] = {}
+    for name, value in data.items():
+        if name == "event":
+            continue
+        if isinstance(value, dict):
+            values[name] = from_json(value)
+        elif isinstance(value, list):
+            values[name] = tuple(from_json(part) for part in value)
+        else:
+            values[name] = value
+    return kind(**values)  # type: ignore[no-any-return]

@@ -1,0 +1,45 @@
+"""Errors that name the thing and the remedy; every room may raise them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class ReticentError(Exception):
+    """Anything Reticent refuses to do; its text says what to do instead."""
+
+
+class ModelError(ReticentError):
+    """The model cannot be trained privately as it is."""
+
+
+class DataError(ReticentError):
+    """The examples cannot be used as they are."""
+
+
+class SettingError(ReticentError, ValueError):
+    """A setting is outside what is possible or sound."""
+
+
+class BudgetSpent(ReticentError):  # noqa: N818 - it is a state of affairs, not a mistake
+    """A release would pass the privacy budget; nothing was released."""
+
+
+class ResumeError(ReticentError):
+    """A stored run cannot be continued as asked."""
+
+
+class UnknownName(ReticentError, LookupError):  # noqa: N818 - reads better where it is raised
+    """A name that is not known, with the nearest ones that are.
+
+    >>> raise UnknownName("method", "dpsgdd", ["dpsgd", "dpis"])
+    Traceback (most recent call last):
+    reticent.errors.UnknownName: unknown method 'dpsgdd': did you mean 'dpsgd'? (known: dpis, dpsgd)
+    """
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]):
+        names = sorted(known)
+        near = difflib.get_close_matches(name, names, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        super().__init__(f"unknown {kind} {name!r}: {hint}(known: {', '.join(names)})")

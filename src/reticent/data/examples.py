@@ -1,0 +1,73 @@
+"""What a dataset is here: pairs of tensors, a public split and a note on where it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from reticent.errors import DataError
+
+SPLIT_SEED = 0
+TRAIN_PERCENT = 80
+SPLIT_NOTE = f"no official split: fixed public {TRAIN_PERCENT}/{100 - TRAIN_PERCENT} split, seed {SPLIT_SEED}"
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Inputs and labels, one row each for every example; unpacks as the pair `(x, y)`.
+
+    >>> x, y = pair = Examples(torch.zeros(3, 2), torch.tensor([0, 1, 0]))
+    >>> len(pair), pair.take([0, 2]).y.tolist()
+    (3, [0, 0])
+    """
+
+    x: Tensor
+    y: Tensor
+
+    def __post_init__(self) -> None:
+        if len(self.x) != len(self.y):
+            raise DataError(f"{len(self.x)} inputs but {len(self.y)} labels: give one label for each input")
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return iter((self.x, self.y))
+
+    def take(self, rows: Tensor | np.ndarray | list[int]) -> Examples:
+        """The examples at these rows, in this order."""
+        index = torch.as_tensor(rows, dtype=torch.int64)
+        return Examples(self.x[index], self.y[index])
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Named training examples, test examples where the dataset has them, and what a reader should know."""
+
+    name: str
+    train: Examples
+    test: Examples | None
+    classes: int
+    note: str
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """The shape of one input, as `reticent.models.build` wants it."""
+        return tuple(self.train.x.shape[1:])
+
+
+def fixed_split(examples: Examples) -> tuple[Examples, Examples]:
+    """Split 80/20 the same way on every machine, for datasets that come without a split.
+
+    >>> train, test = fixed_split(Examples(torch.arange(10.0), torch.arange(10)))
+    >>> train.y.tolist(), test.y.tolist()
+    ([2, 8, 4, 9, 1, 6, 7, 3], [0, 5])
+    """
+    # RandomState is the one generator whose stream NumPy promises never to change.
+    order = np.random.RandomState(SPLIT_SEED).permutation(len(examples))
+    cut = len(examples) * TRAIN_PERCENT // 100
+    return examples.take(order[:cut]), examples.take(order[cut:])

@@ -1,0 +1,79 @@
+"""MNIST and Fashion-MNIST: four IDX files each, as their authors publish them."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from reticent.data.arrays import Array, Arrays
+from reticent.data.examples import Dataset, Examples
+from reticent.data.stored import Layout, Stored
+from reticent.errors import DataError
+
+FILES = {
+    "train_x": "train-images-idx3-ubyte",
+    "train_y": "train-labels-idx1-ubyte",
+    "test_x": "t10k-images-idx3-ubyte",
+    "test_y": "t10k-labels-idx1-ubyte",
+}
+_UNSIGNED_BYTE = 8
+
+
+def decode_idx(raw: bytes) -> Array:
+    """Decode an IDX file of bytes: two zero bytes, the type, the number of axes, their sizes, the values.
+
+    >>> decode_idx(bytes([0, 0, 8, 1, 0, 0, 0, 3, 7, 8, 9]))
+    array([7, 8, 9], dtype=uint8)
+    """
+    if len(raw) < 4 or raw[:2] != b"\0\0" or raw[2] != _UNSIGNED_BYTE:
+        raise DataError("not an IDX file of unsigned bytes")
+    axes = raw[3]
+    shape = np.frombuffer(raw, ">i4", axes, offset=4)
+    values = np.frombuffer(raw, np.uint8, offset=4 + 4 * axes)
+    if values.size != int(np.prod(shape, dtype=np.int64)):
+        raise DataError(f"IDX file is cut short: {values.size} values for the shape {tuple(shape.tolist())}")
+    return values.reshape(shape)
+
+
+def _read_gzip(folder: Path) -> Arrays:
+    return {part: decode_idx(gzip.decompress((folder / f"{file}.gz").read_bytes())) for part, file in FILES.items()}
+
+
+def _read_plain(folder: Path) -> Arrays:
+    return {part: decode_idx((folder / file).read_bytes()) for part, file in FILES.items()}
+
+
+def _stored(name: str) -> Stored:
+    layouts = (
+        Layout(tuple(f"{file}.gz" for file in FILES.values()), _read_gzip),
+        Layout(tuple(FILES.values()), _read_plain),
+    )
+    return Stored(name, layouts)
+
+
+MNIST = _stored("mnist")
+FASHION = _stored("fashion-mnist")
+
+
+def _examples(images: Array, labels: Array) -> Examples:
+    x = torch.from_numpy(images.astype(np.float32)).div_(255).unsqueeze(1)
+    return Examples(x, torch.from_numpy(labels.astype(np.int64)))
+
+
+def _load(stored: Stored, root: Path, note: str) -> Dataset:
+    arrays = stored.arrays(root)
+    train, test = (_examples(arrays[f"{part}_x"], arrays[f"{part}_y"]) for part in ("train", "test"))
+    return Dataset(stored.name, train, test, classes=10, note=note)
+
+
+def load_mnist(root: Path) -> Dataset:
+    """Load MNIST as 1x28x28 images in [0, 1]."""
+    return _load(MNIST, root, "official split of 60,000 and 10,000; LeCun and Cortes, CC BY-SA 3.0")
+
+
+def load_fashion(root: Path) -> Dataset:
+    """Load Fashion-MNIST as 1x28x28 images in [0, 1]."""
+    return _load(FASHION, root, "official split of 60,000 and 10,000; Zalando SE, MIT")

@@ -1,0 +1,99 @@
+"""From files in the data folder to checked arrays: the first layout that is present, decoded once, then cached."""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+from reticent.data.arrays import Arrays, file_digest, fingerprint, read_arrays, write_arrays
+from reticent.data.places import cache_folder
+from reticent.errors import DataError
+
+# Part of every cache key: raise it when a reader starts to answer differently.
+DECODER_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One form in which a dataset's files are found, and the function that reads them."""
+
+    files: tuple[str, ...]
+    read: Callable[[Path], Arrays]
+
+    def present(self, folder: Path) -> bool:
+        """Whether every file of this form is in the folder."""
+        return all((folder / file).exists() for file in self.files)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A dataset kept as files: its forms in order of preference; decoded, each must give the published arrays."""
+
+    name: str
+    layouts: tuple[Layout, ...]
+
+    def arrays(self, root: Path) -> Arrays:
+        """The decoded arrays, verified on the first reading and cached for the next."""
+        folder, layout = self._find(root)
+        cache = cache_folder() / "decoded" / f"{self.name}-{_content_key(folder, layout)}"
+        if cache.is_dir():
+            return read_arrays(cache)
+        arrays = _read(layout, folder, self.name)
+        self.verify(arrays, f"the files in {folder}")
+        write_arrays(cache, arrays)
+        return arrays
+
+    def verify(self, arrays: Arrays, origin: str) -> None:
+        """Refuse arrays that are not the published dataset."""
+        for part, expected in published_fingerprints().get(self.name, {}).items():
+            found = fingerprint(arrays[part]) if part in arrays else "absent"
+            if found != expected:
+                raise DataError(
+                    f"{self.name}: {part} decoded from {origin} is not the published data "
+                    f"(sha256 {found[:12]}, expected {expected[:12]}); "
+                    f"remove it and run `reticent data get {self.name}`"
+                )
+
+    def _find(self, root: Path) -> tuple[Path, Layout]:
+        folder = root / self.name
+        for layout in self.layouts:
+            if layout.present(folder):
+                return folder, layout
+        looked = "; ".join(" + ".join(layout.files) for layout in self.layouts)
+        raise DataError(
+            f"{self.name} is not in {folder} (looked for: {looked}). "
+            f"Run `reticent data get {self.name}`, or set $RETICENT_DATA to the folder that holds {self.name}/"
+        )
+
+
+@cache
+def published_fingerprints() -> Mapping[str, Mapping[str, str]]:
+    """sha256 of the decoded arrays of each published dataset.
+
+    >>> len(published_fingerprints()["mnist"]["train_x"])
+    64
+    """
+    return tomllib.loads(resources.files("reticent.data").joinpath("fingerprints.toml").read_text("utf-8"))
+
+
+def _content_key(folder: Path, layout: Layout) -> str:
+    files = [folder / name for name in layout.files]
+    parts = [f"{DECODER_VERSION}", *(f"{path.name}:{file_digest(path)}" for path in files if path.is_file())]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+
+
+def _read(layout: Layout, folder: Path, name: str) -> Arrays:
+    try:
+        return layout.read(folder)
+    except DataError:
+        raise
+    except (OSError, ValueError, KeyError, EOFError) as error:
+        files = ", ".join(layout.files)
+        raise DataError(
+            f"{name}: cannot read {files} in {folder} ({error}); remove them and run `reticent data get {name}`"
+        ) from error

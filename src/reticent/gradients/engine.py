@@ -1,0 +1,68 @@
+"""The entry: norms of every example's gradient and the weighted sum of the gradients, in micro-batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor, nn
+
+from reticent.errors import ModelError
+from reticent.gradients import general
+from reticent.gradients.batches import Batch, PerExampleLoss, chunks, size
+
+
+def norms_and_sum(
+    model: nn.Module,
+    per_example_loss: PerExampleLoss,
+    batch: Batch,
+    weigh: Callable[[Tensor], Tensor],
+    *,
+    max_physical_batch_size: int | None = None,
+    into: Mapping[str, Tensor] | None = None,
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Give every example's gradient norm and the sum of the gradients, each times the weight chosen from its norm.
+
+    Promise: the norm covers all trainable parameters; `weigh` must treat every example by itself, since it is called
+    once for each micro-batch, in order; an example whose norm is not finite gets weight 0 and touches no other;
+    nothing is left on the model. `into` names tensors to add the sum to, in place, instead of making new ones.
+
+    >>> model, x = nn.Linear(2, 1, bias=False), torch.tensor([[3.0, 4.0], [0.0, 2.0]])
+    >>> norms_and_sum(model, lambda m, x: m(x)[:, 0], x, lambda norms: (1 / norms).clamp(max=1))
+    (tensor([5., 2.]), {'weight': tensor([[0.6000, 1.8000]])})
+    """
+    parameters = general.trainable(model)
+    if not parameters:
+        raise ModelError(f"{type(model).__name__} has no trainable parameter; set requires_grad on those to train")
+    if max_physical_batch_size is not None and max_physical_batch_size < 1:
+        raise ValueError(f"max_physical_batch_size must be at least 1, got {max_physical_batch_size}")
+    if into is None:
+        into = {name: torch.zeros_like(parameter) for name, parameter in parameters.items()}
+    found = [torch.empty(0, dtype=next(iter(parameters.values())).dtype)]
+    if size(batch):
+        gradients_of = general.path(model, per_example_loss, batch)
+        limit = min(max_physical_batch_size or size(batch), general.held_examples(model))
+        for part in chunks(batch, limit):
+            norms, total = general.norms_and_sum_of(gradients_of(model, per_example_loss, part), weigh)
+            found.append(norms)
+            for name, gradient in total.items():
+                into[name].detach().add_(gradient)
+    return torch.cat(found), {name: into[name] for name in parameters}
+
+
+def norms(
+    model: nn.Module,
+    per_example_loss: PerExampleLoss,
+    batch: Batch,
+    *,
+    max_physical_batch_size: int | None = None,
+) -> Tensor:
+    """Give the norm of every example's gradient over all trainable parameters.
+
+    >>> norms(nn.Linear(2, 1, bias=False), lambda m, x: m(x)[:, 0], torch.tensor([[3.0, 4.0], [0.0, 2.0]]))
+    tensor([5., 2.])
+    """
+    found, _ = norms_and_sum(
+        model, per_example_loss, batch, torch.zeros_like, max_physical_batch_size=max_physical_batch_size
+    )
+    return found

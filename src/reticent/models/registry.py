@@ -9,6 +9,9 @@ from torch import nn
 from reticent.errors import UnknownName
 from reticent.models.cnn import cnn
 from reticent.models.plain import head, linear, mlp
+from reticent.models.rnn import rnn
+from reticent.models.scattering import scattering_cnn, scattering_linear
+from reticent.models.wrn import wrn_16_4, wrn_28_2
 
 Builder = Callable[[tuple[int, ...], int, str], nn.Module]
 
@@ -21,7 +24,21 @@ def _head(inputs: tuple[int, ...], classes: int, _activation: str) -> nn.Module:
     return head(inputs, classes)
 
 
-BUILDERS: dict[str, Builder] = {"linear": _linear, "mlp": mlp, "cnn": cnn, "head": _head}
+def _scattering_linear(inputs: tuple[int, ...], classes: int, _activation: str) -> nn.Module:
+    return scattering_linear(inputs, classes)
+
+
+BUILDERS: dict[str, Builder] = {
+    "linear": _linear,
+    "mlp": mlp,
+    "cnn": cnn,
+    "scattering-linear": _scattering_linear,
+    "scattering-cnn": scattering_cnn,
+    "rnn": rnn,
+    "wrn-16-4": wrn_16_4,
+    "wrn-28-2": wrn_28_2,
+    "head": _head,
+}
 
 
 def names() -> tuple[str, ...]:

@@ -1,0 +1,96 @@
+"""Learned attacks: a classifier that tells members from non-members by what the model shows of them."""
+
+# mypy: untyped-calls-exclude=sklearn
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import StratifiedKFold
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from reticent.attacks.intervals import Floats
+from reticent.attacks.metrics import Scores
+from reticent.attacks.signals import Bools, Ints
+from reticent.errors import SettingError
+
+Learner = Literal["mlp", "forest"]
+
+
+def make_learner(kind: Learner, seed: int) -> Any:
+    """A fresh classifier: a small network on standardised features, or a forest."""
+    if kind == "forest":
+        return RandomForestClassifier(200, min_samples_leaf=5, random_state=seed)
+    network = MLPClassifier((64,), max_iter=300, early_stopping=True, random_state=seed)
+    return make_pipeline(StandardScaler(), network)
+
+
+def posterior_features(posteriors: Floats, labels: Ints, top: int | None = 3) -> Floats:
+    """The largest `top` posteriors (None: all) in falling order, and whether the answer is right (Salem et al. 2019).
+
+    >>> posterior_features(np.array([[0.2, 0.7, 0.1]]), np.array([1]), top=2)
+    array([[0.7, 0.2, 1. ]])
+    """
+    ordered = -np.sort(-posteriors, axis=1)[:, :top]
+    right = posteriors.argmax(axis=1) == labels
+    return np.column_stack([ordered, right]).astype(np.float64)
+
+
+def black_box_split(records: int, *, seed: int) -> tuple[Ints, Ints, Ints, Ints]:
+    """Target-train, target-test, shadow-train, shadow-test in the proportion 2:1:2:1 (Fu et al. 2024).
+
+    >>> [len(part) for part in black_box_split(60, seed=0)]
+    [20, 10, 20, 10]
+    """
+    order = np.random.default_rng(seed).permutation(records)
+    ends = [records * share // 6 for share in (2, 3, 5)]
+    first, second, third, fourth = np.split(order, ends)
+    return first, second, third, fourth
+
+
+def transferred(
+    shadow: tuple[Floats, Floats], target: tuple[Floats, Floats], kind: Learner, *, seed: int = 0
+) -> Scores:
+    """Black-box/shadow: learn on (member, non-member) features of a shadow model, score those of the target."""
+    learner = make_learner(kind, seed)
+    members, outsiders = _balanced(*shadow, np.random.default_rng(seed))
+    features = np.concatenate([members, outsiders])
+    learner.fit(features, np.arange(len(features)) < len(members))
+    said = [np.asarray(learner.predict_proba(side)[:, 1], dtype=np.float64) for side in target]
+    return Scores(*said)
+
+
+def cross_fitted(features: Floats, keep: Bools, kind: Learner = "forest", *, folds: int = 5, seed: int = 0) -> Floats:
+    """White-box/partial: every record is scored by a classifier that was not fitted on it.
+
+    The adversary knows part of the training set (Nasr et al. 2019); cross-fitting lets each part serve in turn.
+    """
+    if min(keep.sum(), (~keep).sum()) < folds:
+        raise SettingError(f"cross-fitting in {folds} folds needs {folds} members and {folds} non-members")
+    scores = np.empty(len(keep))
+    for fitted, judged in StratifiedKFold(folds, shuffle=True, random_state=seed).split(features, keep):
+        learner = make_learner(kind, seed)
+        learner.fit(features[fitted], keep[fitted])
+        scores[judged] = learner.predict_proba(features[judged])[:, 1]
+    return scores
+
+
+def blind(records: npt.ArrayLike, keep: Bools, *, seed: int = 0) -> Scores:
+    """The blind baseline: a classifier on the raw records, which never asks the model.
+
+    Above 0.5 it says that members and non-members differ by themselves, and every attack's figure is inflated by it.
+    """
+    flat = np.asarray(records, dtype=np.float64).reshape(len(keep), -1)
+    return Scores.of(cross_fitted(flat, keep, "forest", seed=seed), keep)
+
+
+def _balanced(members: Floats, outsiders: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """As many of one as of the other: a prior learned from the split would be no evidence."""
+    size = min(len(members), len(outsiders))
+    chosen = [side[rng.permutation(len(side))[:size]] for side in (members, outsiders)]
+    return chosen[0], chosen[1]

@@ -1,0 +1,64 @@
+"""RMIA: how many population records does a record beat, each measured by its gain over reference models."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reticent.attacks.intervals import Floats
+from reticent.attacks.metrics import Scores, auc
+from reticent.attacks.signals import Bools, Round, Signals, probability
+from reticent.errors import SettingError
+
+OFFLINE_GRID = tuple(round(0.1 * i, 1) for i in range(11))
+
+
+def rmia_online(view: Round, gamma: float = 1.0) -> Floats:
+    """RMIA with p(x) averaged over models with and without the record (Zarifzadeh et al. 2024)."""
+    p = probability(view.shadows)
+    usual = (_mean(p, view.keep) + _mean(p, ~view.keep)) / 2
+    usual_z = probability(view.shadow_population).mean(axis=0)
+    return _beaten(probability(view.phi) / usual, probability(view.population) / usual_z, gamma)
+
+
+def rmia_offline(view: Round, offline_a: float, gamma: float = 1.0) -> Floats:
+    """RMIA with models that did not see the record: p(x) = ((1+a) p_out(x) + 1 - a) / 2 (Zarifzadeh et al. 2024)."""
+    usual = _lift(_mean(probability(view.shadows), ~view.keep), offline_a)
+    usual_z = _lift(probability(view.shadow_population).mean(axis=0), offline_a)
+    return _beaten(probability(view.phi) / usual, probability(view.population) / usual_z, gamma)
+
+
+def tuned_offline_a(signals: Signals, target: int) -> float:
+    """The `a` that attacks a shadow of `target` best; the target takes no part, so nothing of it leaks."""
+    others = np.arange(len(signals.phi)) != target
+    rest = Signals(signals.phi[others], signals.keep[others], signals.population[others])
+    stand_in = target % len(rest.phi)
+    view, keep = rest.round(stand_in), rest.keep[stand_in]
+    return max(OFFLINE_GRID, key=lambda a: auc(Scores.of(rmia_offline(view, a), keep)))
+
+
+def rmia_matrix(signals: Signals, gamma: float = 1.0) -> Floats:
+    """The score matrix of offline RMIA, `a` tuned for each target on another model."""
+    rows = [
+        rmia_offline(signals.round(target), tuned_offline_a(signals, target), gamma)
+        for target in range(len(signals.phi))
+    ]
+    return np.stack(rows)
+
+
+def _lift(p_out: Floats, offline_a: float) -> Floats:
+    return ((1 + offline_a) * p_out + 1 - offline_a) / 2
+
+
+def _mean(values: Floats, chosen: Bools) -> Floats:
+    count = chosen.sum(axis=0)
+    if (count < 1).any():
+        raise SettingError("RMIA needs a reference model for each record: use a balanced design with 4 models or more")
+    return np.asarray(np.where(chosen, values, 0.0).sum(axis=0) / count, dtype=np.float64)
+
+
+def _beaten(ratio: Floats, population: Floats, gamma: float) -> Floats:
+    """The share of population ratios z with ratio / z >= gamma."""
+    if population.size == 0:
+        raise SettingError("RMIA needs records that no model was trained on: hold some out as the population")
+    ordered = np.sort(population)
+    return np.asarray(np.searchsorted(ordered, ratio / gamma, side="right") / len(ordered), dtype=np.float64)

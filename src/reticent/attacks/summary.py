@@ -1,0 +1,74 @@
+"""Summary: the figures of one attack, ready to be printed, stored or drawn."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from reticent.attacks.metrics import (
+    Accuracy,
+    Scores,
+    TprAtFpr,
+    auc,
+    auc_interval,
+    auc_standard_error,
+    balanced_accuracy,
+    tpr_at_fpr,
+)
+from reticent.errors import SettingError
+
+LOW_RATES = (0.01, 0.001, 0.0001)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What one attack reached, and on how many scores."""
+
+    attack: str
+    members: int
+    outsiders: int
+    auc: float
+    auc_low: float
+    auc_high: float
+    standard_error: float
+    heldout: Accuracy
+    oracle: Accuracy
+    at_low_rates: tuple[TprAtFpr, ...]
+    refused: tuple[str, ...]
+    """Why a true positive rate at some low false positive rate is not given."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The figures as plain JSON data."""
+        data = asdict(self)
+        for name in ("heldout", "oracle"):
+            data[name]["advantage"] = getattr(self, name).advantage
+        return data
+
+
+def summarise(attack: str, scores: Scores, *, alpha: float = 0.05, seed: int = 0) -> Summary:
+    """Every figure of one attack's scores.
+
+    >>> import numpy as np
+    >>> summarise("loss", Scores(np.arange(100.0) + 20, np.arange(100.0))).refused[0]
+    'TPR at 0.10% FPR needs at least 1000 non-members, there are 100: ...'
+    """
+    rates, refused = [], []
+    for fpr in LOW_RATES:
+        try:
+            rates.append(tpr_at_fpr(scores, fpr, alpha=alpha))
+        except SettingError as reason:
+            refused.append(str(reason))
+    low, high = auc_interval(scores, alpha=alpha, seed=seed)
+    return Summary(
+        attack,
+        len(scores.members),
+        len(scores.outsiders),
+        auc(scores),
+        low,
+        high,
+        auc_standard_error(scores),
+        balanced_accuracy(scores, "heldout", seed=seed),
+        balanced_accuracy(scores, "oracle"),
+        tuple(rates),
+        tuple(refused),
+    )

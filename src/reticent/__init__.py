@@ -1,1 +1,52 @@
 """Reticent: private deep learning in PyTorch, with an epsilon only where it is proved."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from reticent import accounting, data, gradients, methods, models
+    from reticent.accounting import Budget, Guarantee
+    from reticent.trained import Trained, fit, load
+    from reticent.train import Run, Step
+
+# Loaded when first used: `import reticent` and the commands that only count must not wait for torch.
+_HOME = {
+    "Budget": "reticent.accounting",
+    "Guarantee": "reticent.accounting",
+    "Run": "reticent.train",
+    "Step": "reticent.train",
+    "Trained": "reticent.trained",
+    "fit": "reticent.trained",
+    "load": "reticent.trained",
+}
+_ROOMS = ("accounting", "data", "gradients", "methods", "models")
+
+__all__ = [
+    "Budget",
+    "Guarantee",
+    "Run",
+    "Step",
+    "Trained",
+    "accounting",
+    "data",
+    "fit",
+    "gradients",
+    "load",
+    "methods",
+    "models",
+]
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    if name in _ROOMS:
+        return importlib.import_module(f"reticent.{name}")
+    raise AttributeError(f"module 'reticent' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,137 @@
+"""Checkpoints: everything a run needs to go on exactly where it stopped, in one file that is whole or absent."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from safetensors import safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from reticent.errors import ResumeError
+
+VERSION = 1
+
+
+def write(path: Path, tree: dict[str, Any]) -> None:
+    """Write a tree of tensors, numbers, strings and bytes; readable by the owner only, since coins are in it."""
+    tensors: dict[str, Tensor] = {}
+    shape = _pack(tree, tensors)
+    data = save(tensors, metadata={"version": str(VERSION), "tree": json.dumps(shape)})
+    replace_file(path, data, mode=0o600)
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The tree that `write` wrote."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            meta = file.metadata() or {}
+            if meta.get("version") != str(VERSION):
+                raise ResumeError(f"{path} was written by another version of Reticent (format {meta.get('version')})")
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+    except ResumeError:
+        raise
+    except Exception as error:
+        raise ResumeError(f"{path} cannot be read: {error}. Start again in another folder.") from error
+    return dict(_unpack(json.loads(meta["tree"]), tensors))
+
+
+def replace_file(path: Path, data: bytes, *, mode: int = 0o644) -> None:
+    """Write a file so that a crash leaves either the old one or the new one, whole and on disk."""
+    new = path.with_name(path.name + ".new")
+    try:
+        handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(new, path)
+        folder = os.open(path.parent, os.O_RDONLY)
+        os.fsync(folder)  # or a power cut could bring the old name back
+        os.close(folder)
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+def unwritable(path: Path, error: OSError) -> ResumeError:
+    """The error for a folder that cannot be written; what was there before is still there."""
+    reason = "the disk is full" if error.errno == errno.ENOSPC else str(error.strerror or error)
+    return ResumeError(f"cannot write {path}: {reason}. Free space or give another folder (--out), then resume.")
+
+
+def _pack(value: Any, tensors: dict[str, Tensor]) -> Any:
+    """JSON for a tree, with tensors moved aside; every other kind is told apart by a one-key dict."""
+    if isinstance(value, Tensor):
+        name = str(len(tensors))
+        tensors[name] = value.detach().cpu().contiguous().clone()
+        return {"tensor": name}
+    if isinstance(value, dict):
+        return {"dict": [[_pack(key, tensors), _pack(part, tensors)] for key, part in value.items()]}
+    if isinstance(value, list | tuple):
+        return {type(value).__name__: [_pack(part, tensors) for part in value]}
+    if isinstance(value, bytes):
+        return {"bytes": value.hex()}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise ResumeError(f"cannot store a {type(value).__name__} ({value!r}): an optimizer or scheduler keeps it in its state")
+
+
+def _unpack(value: Any, tensors: dict[str, Tensor]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    ((kind, part),) = value.items()
+    match kind:
+        case "tensor":
+            return tensors[part]
+        case "dict":
+            return {_unpack(key, tensors): _unpack(item, tensors) for key, item in part}
+        case "list":
+            return [_unpack(item, tensors) for item in part]
+        case "tuple":
+            return tuple(_unpack(item, tensors) for item in part)
+        case "bytes":
+            return bytes.fromhex(part)
+    raise ResumeError(f"unknown entry {kind!r} in a checkpoint")
+
+
+def refuse_changes(before: dict[str, Any], now: dict[str, Any]) -> None:
+    """Refuse to continue a run whose settings changed, naming the first that did."""
+    for name in sorted(before.keys() | now.keys()):
+        if before.get(name) != now.get(name):
+            raise ResumeError(
+                f"the stored run has {name} = {before.get(name)!r}, this one {now.get(name)!r}: "
+                "resume with the same settings, or start a new run in another folder"
+            )
+
+
+class Folder:
+    """Where a run keeps its ledger and its checkpoint."""
+
+    def __init__(self, path: Path, *, resume: bool, seconds: float):
+        self._seconds, self._written = seconds, time.monotonic()
+        self.ledger = path / "ledger.jsonl"
+        self._checkpoint = path / "checkpoint.safetensors"
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise unwritable(path, error) from error
+        if self._checkpoint.exists() and not resume:
+            raise ResumeError(f"{path} holds a run already: resume it (resume=True, --resume) or give another folder")
+
+    def due(self) -> bool:
+        """Whether it is time for the next checkpoint."""
+        return time.monotonic() - self._written >= self._seconds
+
+    def write(self, tree: dict[str, Any]) -> None:
+        """Write the checkpoint."""
+        write(self._checkpoint, tree)
+        self._written = time.monotonic()
+
+    def read(self) -> dict[str, Any] | None:
+        """The checkpoint, if there is one."""
+        return read(self._checkpoint) if self._checkpoint.exists() else None

@@ -1,0 +1,45 @@
+"""The command line: thin commands over the library; nothing imports it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from reticent.cli.account import account
+from reticent.cli.demo import demo
+from reticent.cli.plan import plan
+from reticent.cli.train import train
+from reticent.errors import ReticentError
+
+app = typer.Typer(
+    name="reticent",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Train models that keep their training data to themselves, and say exactly what is proved.",
+)
+for command in (train, account, plan, demo):
+    app.command()(command)
+
+
+@app.callback(invoke_without_command=True)
+def _top(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    if version:
+        from reticent import __version__
+
+        print(__version__)
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command line; what Reticent refuses is told in one line, with exit code 2."""
+    try:
+        app()
+    except ReticentError as error:
+        print(f"reticent: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("reticent: interrupted; --resume goes on from here", file=sys.stderr)
+        sys.exit(130)

@@ -1,0 +1,79 @@
+"""`reticent train`: one run, from data to guarantee."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer import Option
+
+
+def train(
+    data: Annotated[str | None, Option(help="Dataset: see `reticent data list`.")] = None,
+    method: Annotated[str | None, Option(help="Method: see `reticent methods`.")] = None,
+    model: Annotated[str | None, Option(help="Network; the preset's if not said.")] = None,
+    activation: Annotated[str | None, Option(help="relu, tanh or a tempered sigmoid.")] = None,
+    features: Annotated[str | None, Option(help="Features computed first, such as scattering.")] = None,
+    epsilon: Annotated[float | None, Option(help="Privacy budget; the noise follows from it.")] = None,
+    delta: Annotated[float | None, Option(help="Default: the smaller of 1e-5 and 1/(10 N).")] = None,
+    epochs: Annotated[float | None, Option(help="Attempts x batch / N.")] = None,
+    batch_size: Annotated[float | None, Option(help="Expected batch size.")] = None,
+    lr: Annotated[float | None, Option(help="Learning rate.")] = None,
+    noise_multiplier: Annotated[float | None, Option(help="Noise relative to the clip norm, instead of epsilon.")] = None,
+    max_grad_norm: Annotated[float | None, Option(help="Clip norm.")] = None,
+    max_physical_batch_size: Annotated[int | None, Option(help="Examples in memory at once; changes no result.")] = None,
+    seed: Annotated[int | None, Option(help="For tests and papers; the guarantee will say so.")] = None,
+    config: Annotated[Path | None, Option(help="A TOML file with any of these settings.")] = None,
+    set_: Annotated[list[str] | None, Option("--set", help="key=value, for any setting or option of the method.")] = None,
+    out: Annotated[Path | None, Option(help="Folder for ledger, checkpoints, model and result.")] = None,
+    resume: Annotated[bool, Option("--resume", help="Go on where the run in --out stopped.")] = False,
+    as_json: Annotated[bool, Option("--json", help="Answer in JSON on stdout.")] = False,
+) -> None:
+    """Train a model privately and state what is proved about it."""
+    from reticent.cli.progress import progress
+    from reticent.experiments.recipe import parse_changes, read_recipe
+    from reticent.experiments.training import train as run
+
+    flags = {
+        "data": data,
+        "method": method,
+        "model": model,
+        "activation": activation,
+        "features": features,
+        "epsilon": epsilon,
+        "delta": delta,
+        "epochs": epochs,
+        "batch_size": batch_size,
+        "lr": lr,
+        "noise_multiplier": noise_multiplier,
+        "max_grad_norm": max_grad_norm,
+        "max_physical_batch_size": max_physical_batch_size,
+        "seed": seed,
+    }
+    given = {name: value for name, value in flags.items() if value is not None}
+    recipe = read_recipe(config, parse_changes(set_ or []) | given)
+    with progress(f"{recipe.method} on {recipe.data}") as tell:
+        answer = run(recipe, out, resume=resume, progress=tell)
+    print(json.dumps(answer) if as_json else _in_words(answer))
+
+
+def _in_words(answer: dict[str, Any]) -> str:
+    from reticent.accounting import Guarantee
+
+    recipe = answer["recipe"]
+    accuracy = answer["accuracy"]
+    said = "not measured (no test split)" if accuracy is None else f"{100 * accuracy:.2f} % ({answer['accuracy_on']})"
+    numbers = ", ".join(
+        f"{name} {recipe[name]:g}" for name in ("epochs", "batch_size", "lr", "momentum", "max_grad_norm") if recipe[name]
+    )
+    return "\n".join(
+        [
+            f"{recipe['method']} on {recipe['data']}, {recipe['model']}: {numbers}, noise {answer['noise_multiplier']:.4g}",
+            f"accuracy   {said}",
+            f"guarantee  {Guarantee.from_json(answer['guarantee'])}",
+            f"rounds     {answer['rounds']}, kept {answer['kept']}, {answer['seconds']:.1f} s",
+            *([f"written to {answer['out']}"] if answer["out"] else []),
+        ]
+    )

@@ -1,0 +1,138 @@
+"""Recipe: a whole run by names and numbers, from the dataset to the seed."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+from reticent.errors import SettingError, UnknownName
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What to train, on what, how, and for how much; what is None is filled in from the preset.
+
+    >>> Recipe(data="digits", epsilon=3.0).filled().model
+    'linear'
+    """
+
+    data: str = "digits"
+    data_folder: str | None = None
+    features: str | None = None
+    model: str | None = None
+    activation: str | None = None
+    method: str = "dpsgd"
+    options: dict[str, Any] = field(default_factory=dict)
+    epsilon: float | None = None
+    delta: float | None = None
+    epochs: float | None = None
+    batch_size: float | None = None
+    lr: float | None = None
+    momentum: float | None = None
+    noise_multiplier: float | None = None
+    max_grad_norm: float | None = None
+    max_physical_batch_size: int | None = None
+    seed: int | None = None
+
+    def filled(self) -> Recipe:
+        """The same recipe with the preset of its dataset and method where nothing was said."""
+        preset = presets()
+        values = {
+            **preset["default"],
+            **preset["data"].get(self.data, {}),
+            **preset["method"].get(self.method, {}),
+            **preset["data"].get(self.data, {}).get(self.method, {}),
+        }
+        given = {name for name, value in self.to_json().items() if value is not None}
+        names = {f.name for f in dataclasses.fields(Recipe)}
+        return dataclasses.replace(self, **{k: v for k, v in values.items() if k in names and k not in given})
+
+    def to_json(self) -> dict[str, Any]:
+        """The recipe as plain data."""
+        return dataclasses.asdict(self)
+
+
+@cache
+def presets() -> dict[str, Any]:
+    """The settings each dataset and method starts from (presets.toml)."""
+    return tomllib.loads((files("reticent.experiments") / "presets.toml").read_text())
+
+
+def read_recipe(path: Path | None, changes: dict[str, Any]) -> Recipe:
+    """A recipe from a TOML file, with some settings changed; names that are no setting go to the method.
+
+    >>> read_recipe(None, {"data": "digits", "lr": "2"}).lr
+    2.0
+    """
+    values: dict[str, Any] = {}
+    if path is not None:
+        try:
+            values = tomllib.loads(path.read_text())
+        except OSError as error:
+            raise SettingError(f"cannot read {path}: {error.strerror}") from error
+        except tomllib.TOMLDecodeError as error:
+            raise SettingError(f"{path} is not valid TOML: {error}") from error
+    values |= {name: value for name, value in changes.items() if value is not None}
+    kinds = get_type_hints(Recipe)
+    known = {name: _typed(name, value, kinds[name]) for name, value in values.items() if name in kinds}
+    extra = {name: literal(value) for name, value in values.items() if name not in kinds}
+    if extra:
+        known["options"] = {**known.get("options", {}), **extra}
+    return Recipe(**known)
+
+
+def _typed(name: str, value: Any, kind: Any) -> Any:
+    wanted = [part for part in (get_args(kind) or (kind,)) if part is not type(None)]
+    value = literal(value) if isinstance(value, str) and str not in wanted else value
+    if float in wanted and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if not any(isinstance(value, part if isinstance(part, type) else dict) for part in wanted):
+        raise SettingError(f"{name} must be a {' or '.join(getattr(p, '__name__', 'table') for p in wanted)}, not {value!r}")
+    return value
+
+
+def literal(text: Any) -> Any:
+    """A setting as written on the command line: a TOML value, or else the text itself.
+
+    >>> literal("3"), literal("true"), literal("tanh")
+    (3, True, 'tanh')
+    """
+    if not isinstance(text, str):
+        return text
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def parse_changes(settings: list[str]) -> dict[str, Any]:
+    """`key=value` settings of the command line as a dict.
+
+    >>> parse_changes(["lr=2", "model=cnn"])
+    {'lr': '2', 'model': 'cnn'}
+    """
+    changes = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals or not name:
+            raise SettingError(f"--set takes key=value, not {setting!r}")
+        changes[name.strip().replace("-", "_")] = value.strip()
+    return changes
+
+
+def check_names(recipe: Recipe) -> None:
+    """Refuse names that nobody knows before any time is spent."""
+    from reticent import data, methods, models
+
+    for kind, name, known in (
+        ("dataset", recipe.data, data.names()),
+        ("model", recipe.model, models.names()),
+        ("method", recipe.method, methods.names()),
+    ):
+        if name is not None and name not in known:
+            raise UnknownName(kind, name, known)

@@ -1,0 +1,100 @@
+"""Train by recipe: build the parts it names, run them, and answer with plain data."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from reticent import data, methods, models
+from reticent.accounting import Budget
+from reticent.checkpoint import replace_file, unwritable
+from reticent.errors import ResumeError
+from reticent.experiments.recipe import Recipe, check_names
+from reticent.methods.plan import default_delta
+from reticent.train import Run, Step
+from reticent.trained import Trained, accuracy, make_optimizer
+
+Progress = Callable[[Run, Step], None]
+
+
+def train(recipe: Recipe, out: Path | None = None, *, resume: bool = False, progress: Progress | None = None) -> dict[str, Any]:
+    """Run a recipe to its end; with a folder, everything about it is kept there and can be resumed.
+
+    >>> answer = train(Recipe(data="digits", epsilon=3.0, epochs=1, seed=0))
+    >>> answer["guarantee"]["status"]
+    'proved'
+    """
+    recipe = recipe.filled()
+    check_names(recipe)
+    if out is not None and (done := _finished(out, recipe, resume)) is not None:
+        return done
+    start = time.perf_counter()
+    dataset = data.load(recipe.data, folder=recipe.data_folder)
+    run = prepare(recipe, dataset, out, resume=resume)
+    for step in run:
+        if progress is not None:
+            progress(run, step)
+    answer = {
+        "accuracy": accuracy(run.model, dataset.test.x, dataset.test.y) if dataset.test is not None else None,
+        "accuracy_on": dataset.note if dataset.test is not None else "no test split: accuracy was not measured",
+        "guarantee": run.guarantee().to_json(),
+        "rounds": run.number,
+        "kept": run.kept,
+        "seconds": round(time.perf_counter() - start, 3),
+        "recipe": recipe.to_json(),
+        "noise_multiplier": run.plan.dials.noise_multiplier,
+        "out": str(out) if out is not None else None,
+    }
+    if out is not None:
+        Trained(run.model, run.guarantee(), run.number, run.kept, {"recipe": recipe.to_json()}).save(out)
+        replace_file(out / "result.json", json.dumps(answer, indent=2).encode())
+    return answer
+
+
+def prepare(recipe: Recipe, dataset: data.Dataset, out: Path | None = None, *, resume: bool = False) -> Run:
+    """The run a (filled) recipe describes, ready for its first round."""
+    if recipe.seed is not None:
+        torch.manual_seed(recipe.seed)
+    model = models.build(
+        recipe.model or "mlp", inputs=dataset.inputs, classes=dataset.classes, activation=recipe.activation or "tanh"
+    )
+    options = {"max_grad_norm": recipe.max_grad_norm, "noise_multiplier": recipe.noise_multiplier} | recipe.options
+    method = methods.get(recipe.method, **{name: value for name, value in options.items() if value is not None})
+    size = len(dataset.train)
+    delta = recipe.delta if recipe.delta is not None else default_delta(size)
+    return Run(
+        model,
+        make_optimizer(method.optimizer, model, recipe.lr, recipe.momentum),
+        dataset.train,
+        method=method,
+        batch_size=min(recipe.batch_size or size, size),
+        epochs=recipe.epochs,
+        budget=Budget(recipe.epsilon, delta) if recipe.epsilon is not None else None,
+        delta=delta,
+        seed=recipe.seed,
+        max_physical_batch_size=recipe.max_physical_batch_size,
+        folder=out,
+        resume=resume,
+    )
+
+
+def _finished(out: Path, recipe: Recipe, resume: bool) -> dict[str, Any] | None:
+    """The stored answer of a finished run, if that is what the folder holds and resuming was asked for."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable(out, error) from error
+    result = out / "result.json"
+    if not result.exists():
+        return None
+    if not resume:
+        raise ResumeError(f"{out} holds a finished run: give another folder, or --resume to see its result")
+    answer: dict[str, Any] = json.loads(result.read_text())
+    if answer["recipe"] != recipe.to_json():
+        raise ResumeError(f"{out} holds a finished run of another recipe: give another folder")
+    return answer

@@ -1,0 +1,45 @@
+"""Bounds: how much one example may weigh in a sum of gradients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from reticent.inside.dials import Dials
+
+
+class Bound(Protocol):
+    """Promise: norms * weights(norms, dials) <= sensitivity(dials), and weight 0 where a norm is not finite."""
+
+    def weights(self, norms: Tensor, dials: Dials) -> Tensor:
+        """The factor of each example's gradient."""
+        ...
+
+    def sensitivity(self, dials: Dials) -> float:
+        """The most one example can move the sum."""
+        ...
+
+
+@dataclass(frozen=True)
+class Clip:
+    """Scale a gradient down to norm `max_grad_norm` if it is longer (Abadi et al. 2016, algorithm 1)."""
+
+    def weights(self, norms: Tensor, dials: Dials) -> Tensor:
+        """min(1, C / norm).
+
+        >>> Clip().weights(torch.tensor([0.5, 2.0, float("nan")]), Dials(10, 5, 1.0, 1.0))
+        tensor([1.0000, 0.5000, 0.0000])
+        """
+        return finite(torch.clamp(dials.max_grad_norm / norms, max=1.0), norms)
+
+    def sensitivity(self, dials: Dials) -> float:
+        """The clip norm."""
+        return dials.max_grad_norm
+
+
+def finite(weights: Tensor, norms: Tensor) -> Tensor:
+    """The weights, with 0 for examples whose gradient is not finite: they take part and count for nothing."""
+    return torch.where(torch.isfinite(norms), weights, torch.zeros_like(weights))

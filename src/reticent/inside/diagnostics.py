@@ -1,0 +1,48 @@
+"""Private diagnostics: numbers about the examples themselves, for research, outside every guarantee."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass
+class Record:
+    """What one round did to the examples it drew; all of it is private."""
+
+    round: int
+    drawn: int = 0
+    bounded: int = 0
+    not_finite: int = 0
+    norm_sum: float = 0.0
+
+
+class Diagnostics:
+    """Collects one record a round; whoever turns it on must keep it as secret as the examples.
+
+    >>> seen = Diagnostics(); seen.begin(0); seen.saw(torch.tensor([1.0, 4.0]), torch.tensor([1.0, 0.25]))
+    >>> seen.records()
+    [{'private': True, 'round': 0, 'drawn': 2, 'bounded': 1, 'not_finite': 0, 'norm_sum': 5.0}]
+    """
+
+    def __init__(self) -> None:
+        self._records: list[Record] = []
+
+    def begin(self, number: int) -> None:
+        """A new round begins."""
+        self._records.append(Record(number))
+
+    def saw(self, norms: Tensor, weights: Tensor) -> None:
+        """Take in the gradient norms of drawn examples and the weights they were given."""
+        record = self._records[-1]
+        finite = torch.isfinite(norms)
+        record.drawn += len(norms)
+        record.bounded += int((weights < 1).sum())
+        record.not_finite += int((~finite).sum())
+        record.norm_sum += float(norms[finite].sum())
+
+    def records(self) -> list[dict[str, object]]:
+        """The records so far, each marked as private."""
+        return [{"private": True, **asdict(record)} for record in self._records]

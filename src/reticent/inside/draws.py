@@ -1,0 +1,65 @@
+"""Draws: who takes part in a round, and what drawing so does to the price of a release."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reticent.accounting import Event, Subsampled
+from reticent.inside.dials import Dials
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """Who takes part: secret, and handed out closed."""
+
+    _index: NDArray[np.int64] = field(repr=False)
+    sampler: Sampler
+    dials: Dials = field(repr=False)
+
+    def amplify(self, event: Event) -> Event:
+        """What `event` becomes on a draw like this one."""
+        return self.sampler.amplify(event, self.dials)
+
+
+class Sampler(Protocol):
+    """Promise: `amplify` describes `draw` at least as badly as it is, for every dataset."""
+
+    def draw(self, dials: Dials, coins: np.random.Generator) -> Draw:
+        """Choose who takes part."""
+        ...
+
+    def amplify(self, event: Event, dials: Dials) -> Event:
+        """What an event on such a draw costs."""
+        ...
+
+
+@dataclass(frozen=True)
+class Poisson:
+    """Every example takes part by a coin of its own, with chance batch_size / size (Abadi et al. 2016, section 3.1)."""
+
+    def draw(self, dials: Dials, coins: np.random.Generator) -> Draw:
+        """Draw the number of examples first, then which: the same law as a coin each, at a cost that ignores the size."""
+        count = coins.binomial(dials.size, dials.rate)
+        index = coins.choice(dials.size, count, replace=False, shuffle=False)
+        return Draw(np.sort(index), self, dials)
+
+    def amplify(self, event: Event, dials: Dials) -> Event:
+        """Sub-sampling makes an event cheaper; with everybody in, it is the event itself."""
+        return event if dials.rate == 1 else Subsampled(dials.rate, event)
+
+
+@dataclass(frozen=True)
+class Everyone:
+    """Everybody takes part: nothing is amplified."""
+
+    def draw(self, dials: Dials, coins: np.random.Generator) -> Draw:  # noqa: ARG002 - nothing is left to chance
+        """All examples."""
+        return Draw(np.arange(dials.size), self, dials)
+
+    def amplify(self, event: Event, dials: Dials) -> Event:  # noqa: ARG002 - the same at any rate
+        """The event itself."""
+        return event

@@ -1,0 +1,48 @@
+"""Mechanisms: the noise that opens a sealed answer, and the event it stands for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from reticent.accounting import Event, Gaussian, Unbounded
+from reticent.inside.sealed import Sealed
+
+
+class Mechanism(Protocol):
+    """Promise: `event` describes `_open` at least as badly as it is."""
+
+    def event(self) -> Event:
+        """What an answer of a full draw, opened so, costs."""
+        ...
+
+    def _open(self, sealed: Sealed, coins: np.random.Generator) -> Tensor:
+        """The noisy answer; only the vault's door calls this."""
+        ...
+
+
+@dataclass(frozen=True)
+class GaussianNoise:
+    """Normal noise of standard deviation `noise_multiplier` x sensitivity on every coordinate."""
+
+    noise_multiplier: float
+
+    def event(self) -> Event:
+        """A Gaussian release, or nothing provable without noise."""
+        if self.noise_multiplier == 0:
+            return Unbounded("an answer was released without noise")
+        return Gaussian(self.noise_multiplier)
+
+    def _open(self, sealed: Sealed, coins: np.random.Generator) -> Tensor:
+        noise = normal_like(sealed._value, coins)
+        return noise.mul_(self.noise_multiplier * sealed.sensitivity).add_(sealed._value)
+
+
+def normal_like(value: Tensor, coins: np.random.Generator) -> Tensor:
+    """Standard normal noise of the value's shape; drawn in float64 for float64 values, else in float32."""
+    kind = np.float64 if value.dtype == torch.float64 else np.float32
+    return torch.from_numpy(coins.standard_normal(tuple(value.shape), dtype=kind)).to(value.device, value.dtype)

@@ -1,0 +1,119 @@
+"""Queries: questions about drawn examples; an answer leaves only through the door."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from reticent.errors import ModelError
+from reticent.gradients import norms, norms_and_sum
+from reticent.inside.bounds import Bound
+from reticent.inside.dials import Dials
+from reticent.inside.store import Batch
+from reticent.inside.task import Task
+
+
+class Query(Protocol):
+    """Promise: one example more or less moves the answer by at most `sensitivity`."""
+
+    @property
+    def sensitivity(self) -> float:
+        """The most one example can move the answer."""
+        ...
+
+    def answer(self, batches: Iterable[Batch]) -> Tensor:
+        """The private answer for the examples drawn (possibly none), which come in one or more batches."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class GradientSum:
+    """The sum of bounded per-example gradients, as one vector (Abadi et al. 2016, algorithm 1)."""
+
+    task: Task
+    bound: Bound
+    dials: Dials
+
+    @property
+    def sensitivity(self) -> float:
+        """What the bound promises."""
+        return self.bound.sensitivity(self.dials)
+
+    def answer(self, batches: Iterable[Batch]) -> Tensor:
+        """Add up the gradients, each with the weight that its norm earns."""
+        task = self.task
+        total = torch.zeros_like(task.flat.vector)
+        views = task.flat.views(total)
+        limit = task.max_physical_batch_size
+        for batch in batches:
+            norms_and_sum(task.model, task.loss, batch, self._weigh, max_physical_batch_size=limit, into=views)
+        if not torch.isfinite(total).all():
+            raise ModelError(
+                "the sum of gradients is not finite although every part of it is: the model overflows; lower the "
+                "learning rate or max_grad_norm"
+            )
+        return total
+
+    def _weigh(self, found: Tensor) -> Tensor:
+        weights = self.bound.weights(found, self.dials)
+        if self.task.diagnostics is not None:
+            self.task.diagnostics.saw(found, weights)
+        return weights
+
+
+@dataclass(frozen=True, eq=False)
+class NormSum:
+    """The sum of gradient norms, each cut at `limit` (Wei et al. 2022, eq. 11)."""
+
+    task: Task
+    limit: float
+
+    @property
+    def sensitivity(self) -> float:
+        """One norm counts at most `limit`."""
+        return self.limit
+
+    def answer(self, batches: Iterable[Batch]) -> Tensor:
+        """Add up the norms; one that is not finite counts nothing."""
+        task = self.task
+        total = torch.zeros((), dtype=torch.float64)
+        for batch in batches:
+            found = norms(task.model, task.loss, batch, max_physical_batch_size=task.max_physical_batch_size)
+            total += torch.where(torch.isfinite(found), found.clamp(max=self.limit), 0.0).double().sum().cpu()
+        return total
+
+
+@dataclass(frozen=True, eq=False)
+class LossChange:
+    """By how much the mean loss changed since `before`, cut to [-limit, limit] (Fu et al. 2024, algorithm 2).
+
+    The same examples are judged at both places. No examples: no change.
+    """
+
+    task: Task
+    before: Tensor
+    limit: float
+
+    @property
+    def sensitivity(self) -> float:
+        """One example can turn the mean round: from one end of the cut to the other."""
+        return 2 * self.limit
+
+    def answer(self, batches: Iterable[Batch]) -> Tensor:
+        """Mean loss here minus mean loss at `before`."""
+        total, count = torch.zeros((), dtype=torch.float64), 0
+        with torch.no_grad():
+            for batch in batches:
+                here = self._losses(batch)
+                with self.task.flat.moved_to(self.before):
+                    total += (here - self._losses(batch)).sum().cpu()
+                count += len(here)
+        # A loss that is not a number is judged as the worst there is, so that it cannot help a candidate in.
+        return torch.nan_to_num(total / max(count, 1), nan=self.limit).clamp(-self.limit, self.limit)
+
+    def _losses(self, batch: Batch) -> Tensor:
+        return self.task.loss(self.task.model, batch).double()

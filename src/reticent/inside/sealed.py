@@ -1,0 +1,18 @@
+"""Sealed: a private answer on its way to the door."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from reticent.inside.draws import Draw
+
+
+@dataclass(frozen=True, eq=False)
+class Sealed:
+    """A private answer; its sensitivity and its draw travel with it, its value is for the door alone."""
+
+    _value: Tensor = field(repr=False)
+    sensitivity: float
+    draw: Draw = field(repr=False)

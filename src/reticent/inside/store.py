@@ -1,0 +1,137 @@
+"""Store: examples of any kind, fetched by index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.data import Dataset, default_collate
+
+from reticent.errors import DataError
+
+Batch = Any
+"""What a model is given: a tensor, or a tuple, list or dict of tensors whose first axis is the example."""
+
+
+Device = torch.device | str
+
+
+class Store(Protocol):
+    """Examples that can be counted and taken."""
+
+    def __len__(self) -> int: ...
+
+    def take(self, index: NDArray[np.int64]) -> Batch:
+        """The examples of these numbers as one batch."""
+        ...
+
+
+class Columns:
+    """Examples as arrays of equal length, such as (x, y); memory-mapped ones stay on disk."""
+
+    def __init__(self, columns: Sequence[Any]):
+        self._columns = [column if isinstance(column, np.ndarray) else torch.as_tensor(column) for column in columns]
+        sizes = {len(column) for column in self._columns}
+        if len(sizes) != 1:
+            raise DataError(f"the columns have different lengths: {sorted(sizes)}; give one entry to each example")
+
+    def __len__(self) -> int:
+        return len(self._columns[0])
+
+    def take(self, index: NDArray[np.int64]) -> tuple[Tensor, ...]:
+        """The rows of these numbers from every column."""
+        return tuple(
+            torch.from_numpy(np.ascontiguousarray(column[index]))
+            if isinstance(column, np.ndarray)
+            else column[torch.from_numpy(index)]
+            for column in self._columns
+        )
+
+
+class Mapped:
+    """Examples of a map-style `torch.utils.data.Dataset`, put together as a DataLoader would."""
+
+    def __init__(self, dataset: Dataset[Any]):
+        self._dataset = dataset
+
+    def __len__(self) -> int:
+        return len(self._dataset)  # type: ignore[arg-type]
+
+    def take(self, index: NDArray[np.int64]) -> Batch:
+        """The examples of these numbers, collated; for none, a batch of length zero like any other."""
+        if len(index) == 0:
+            return mapped(default_collate([self._dataset[0]]), _none)
+        return default_collate([self._dataset[int(i)] for i in index])
+
+
+def _none(part: Tensor) -> Tensor:
+    return part[:0]
+
+
+def mapped(batch: Batch, change: Callable[[Tensor], Tensor]) -> Batch:
+    """The batch with every tensor of it changed."""
+    if isinstance(batch, Tensor):
+        return change(batch)
+    if isinstance(batch, dict):
+        return {name: mapped(part, change) for name, part in batch.items()}
+    return type(batch)(mapped(part, change) for part in batch)
+
+
+def leaves(batch: Batch) -> list[Tensor]:
+    """Every tensor of the batch."""
+    found: list[Tensor] = []
+    mapped(batch, lambda part: found.append(part) or part)  # type: ignore[func-returns-value]
+    return found
+
+
+def as_bytes(value: Tensor) -> memoryview:
+    """A tensor's memory, for fingerprints."""
+    return memoryview(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+
+
+def moved(batch: Batch, device: Device) -> Batch:
+    """The batch on a device."""
+    return mapped(batch, lambda part: part.to(device))
+
+
+def blank(batch: Batch, rows: int) -> Batch:
+    """A made-up batch of the same shapes and types: models are probed with it, never with real examples."""
+    coins = torch.Generator().manual_seed(0)
+
+    def make(part: Tensor) -> Tensor:
+        shape = (rows, *part.shape[1:])
+        if part.dtype.is_floating_point:
+            return torch.rand(shape, generator=coins, dtype=part.dtype)
+        return torch.randint(0, 2, shape, generator=coins).to(part.dtype)
+
+    return mapped(batch, make)
+
+
+def store(examples: Any) -> Store:
+    """A store for a tuple of arrays or tensors, a single array, or a map-style dataset.
+
+    >>> xs = store((np.zeros((5, 2), np.float32), np.arange(5)))
+    >>> len(xs), xs.take(np.array([1, 3]))[1]
+    (5, tensor([1, 3]))
+    """
+    if isinstance(examples, np.ndarray | Tensor):
+        found: Store = Columns([examples])
+    elif isinstance(examples, tuple | list):
+        found = Columns(examples)
+    elif hasattr(examples, "x") and hasattr(examples, "y"):
+        found = Columns((examples.x, examples.y))
+    elif hasattr(examples, "__getitem__") and hasattr(examples, "__len__"):
+        found = Mapped(examples)
+    else:
+        raise DataError(
+            f"cannot read examples from {type(examples).__name__}: give a tuple such as (x, y) of tensors or arrays, "
+            "or a map-style Dataset (with __len__ and __getitem__); a DataLoader or an iterable will not do, because "
+            "the private draw must be able to pick any example"
+        )
+    if len(found) == 0:
+        raise DataError("there are no examples: the dataset is empty")
+    return found

@@ -1,0 +1,134 @@
+"""The vault: sole holder of examples, secret coins and ledger; its `release` is the only way out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+from torch import Tensor
+
+from reticent.accounting import Allowance, Entry, Event, Ledger
+from reticent.errors import BudgetSpent, SettingError
+from reticent.inside.coins import Coins
+from reticent.inside.dials import Dials
+from reticent.inside.draws import Draw, Sampler
+from reticent.inside.mechanisms import Mechanism
+from reticent.inside.queries import Query
+from reticent.inside.sealed import Sealed
+from reticent.inside.store import Batch, Device, Store, as_bytes, blank, leaves, moved
+
+CHUNK = 8192
+"""So many examples are fetched at a time, however large the draw: it bounds memory, not the answer."""
+
+
+class Vault:
+    """Holds the examples; answers leave it only with noise, and only after the ledger has been written.
+
+    Promise: for every value `release` hands out there is an entry in the ledger, on disk, that covers it.
+    """
+
+    def __init__(self, examples: Store, *, coins: Coins, ledger: Ledger, allowance: Allowance, device: Device = "cpu"):
+        self._examples = examples
+        self._coins = coins
+        self._device = device
+        self._allowance = allowance
+        self._round = 0
+        self._draws = 0
+        self._noises = 0
+        self._entries = 0
+        self._attempt: _Attempt | None = None
+        self.ledger = ledger
+        for entry in ledger:
+            allowance.spend(entry.event)
+
+    def __len__(self) -> int:
+        return len(self._examples)
+
+    def blank(self, rows: int) -> Batch:
+        """A made-up batch of the examples' shapes and types: what a model is checked with."""
+        return moved(blank(self._examples.take(np.zeros(1, np.int64)), rows), self._device)
+
+    def fingerprint(self) -> str:
+        """A keyed fingerprint of the examples (of up to 256 of them, evenly spread); it says nothing without the key."""
+        size = len(self._examples)
+        some = np.unique(np.linspace(0, size - 1, min(size, 256)).astype(np.int64))
+        return self._coins.seal(str(size).encode(), *(as_bytes(part) for part in leaves(self._examples.take(some))))
+
+    @contextmanager
+    def round(self, number: int) -> Iterator[None]:
+        """Everything that happens inside belongs to this round; coins and ledger lines are numbered by it."""
+        self._round, self._draws, self._noises, self._entries = number, 0, 0, 0
+        yield
+
+    @contextmanager
+    def attempt(self, event: Event, covers: Sequence[Event]) -> Iterator[None]:
+        """One act: `event` is written before the first noise, and pays for the releases in `covers`, in that order.
+
+        Until the caller keeps the outcome, what was released inside is private.
+        """
+        if self._attempt is not None:
+            raise SettingError("an attempt is under way: it must end before the next one begins")
+        self._attempt = _Attempt(event, list(covers))
+        try:
+            yield
+        finally:
+            self._attempt = None
+
+    def draw(self, sampler: Sampler, dials: Dials) -> Draw:
+        """Choose who takes part; who it is stays in the vault."""
+        coins = self._coins.at(self._round, "draw", self._draws)
+        self._draws += 1
+        return sampler.draw(dials, coins)
+
+    def ask(self, query: Query, draw: Draw) -> Sealed:
+        """Answer a query for the examples drawn, sealed."""
+        return Sealed(query.answer(self._batches(draw)), query.sensitivity, draw)
+
+    def release(self, sealed: Sealed, mechanism: Mechanism) -> Tensor:
+        """The door: refuse if over budget, write the ledger, then add noise."""
+        self._charge(sealed.draw.amplify(mechanism.event()), sealed)
+        coins = self._coins.at(self._round, "noise", self._noises)
+        self._noises += 1
+        return mechanism._open(sealed, coins)
+
+    def _charge(self, event: Event, sealed: Sealed) -> None:
+        if self._attempt is None:
+            self._write(event, sealed)
+            return
+        self._attempt.take(event)
+        if not self._attempt.written:
+            self._write(self._attempt.event, sealed)
+            self._attempt.written = True
+
+    def _write(self, event: Event, sealed: Sealed) -> None:
+        entry = Entry(self._round, self._entries, event, self._coins.seal(as_bytes(sealed._value)))
+        if not self.ledger.holds(entry) and not self._allowance.covers(event):
+            raise BudgetSpent(
+                f"round {self._round} would release {event}, which the plan of this run does not cover: "
+                "nothing was released. Start a new run with a larger budget or more rounds."
+            )
+        self._entries += 1
+        if self.ledger.record(entry):
+            self._allowance.spend(event)
+
+    def _batches(self, draw: Draw) -> Iterator[Batch]:
+        """The examples drawn, at most CHUNK at a time; nobody drawn: one batch of length zero."""
+        for start in range(0, max(len(draw._index), 1), CHUNK):
+            yield moved(self._examples.take(draw._index[start : start + CHUNK]), self._device)
+
+
+class _Attempt:
+    """Several releases covered by one event."""
+
+    def __init__(self, event: Event, covers: list[Event]):
+        self.event = event
+        self.written = False
+        self._left = covers
+
+    def take(self, event: Event) -> None:
+        """Tick off one covered release, or refuse what the event does not pay for."""
+        if not self._left or self._left[0] != event:
+            expected = self._left[0] if self._left else "nothing more"
+            raise SettingError(f"the attempt covers {expected} next, not {event}: nothing was released")
+        self._left.pop(0)

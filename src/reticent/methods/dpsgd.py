@@ -1,0 +1,26 @@
+"""DP-SGD and DP-Adam (Abadi et al. 2016): draw by coins, clip, add noise to the sum, step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from reticent.methods.method import Method
+
+
+def dpsgd(*, noise_multiplier: float | None = None, max_grad_norm: float = 1.0) -> Method:
+    """Differentially private SGD (Abadi et al. 2016, algorithm 1).
+
+    >>> dpsgd(noise_multiplier=1.1).max_grad_norm
+    1.0
+    """
+    return Method(name="dpsgd", noise_multiplier=noise_multiplier, max_grad_norm=max_grad_norm)
+
+
+def dpadam(*, noise_multiplier: float | None = None, max_grad_norm: float = 1.0) -> Method:
+    """DP-SGD whose noisy gradient is given to Adam; the same privacy, since Adam sees released numbers only.
+
+    >>> dpadam().optimizer
+    'adam'
+    """
+    base = dpsgd(noise_multiplier=noise_multiplier, max_grad_norm=max_grad_norm)
+    return replace(base, name="dpadam", optimizer="adam")

@@ -1,0 +1,37 @@
+"""Method: a named composition of stages; what a paper changes is a field of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from reticent.accounting import Event
+from reticent.inside import Bound, Clip, Dials, GaussianNoise, Mechanism, Poisson, Sampler
+from reticent.outside import Charge, Control, Direction, Gate, Open, Steady, Unchanged
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method:
+    """DP-SGD, unless a field says otherwise.
+
+    `noise_multiplier=None` asks for the least noise that the budget allows; it is found before the run begins.
+    """
+
+    name: str
+    noise_multiplier: float | None = None
+    max_grad_norm: float = 1.0
+    sampler: Sampler = Poisson()  # noqa: RUF009 - stages are frozen
+    bound: Bound = Clip()  # noqa: RUF009
+    noise: Callable[[float], Mechanism] = GaussianNoise
+    direction: Direction = Unchanged()  # noqa: RUF009
+    gate: Gate = Open()  # noqa: RUF009
+    control: Control = Steady()  # noqa: RUF009
+    optimizer: str = "sgd"
+
+    def gradient_event(self, dials: Dials) -> Event:
+        """What releasing one noisy gradient costs by itself."""
+        return self.sampler.amplify(self.noise(dials.noise_multiplier).event(), dials)
+
+    def charge(self, dials: Dials) -> Charge:
+        """What one round with these dials writes into the ledger."""
+        return self.gate.charge(self.gradient_event(dials), dials)

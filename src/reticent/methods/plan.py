@@ -1,0 +1,145 @@
+"""The plan: how much noise and how many rounds, fixed before the run from public numbers alone."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, replace
+
+from reticent.accounting import (
+    Allowance,
+    Budget,
+    Event,
+    Guarantee,
+    Planned,
+    Price,
+    Unbounded,
+    Unlimited,
+    calibrate,
+    price,
+)
+from reticent.errors import SettingError
+from reticent.inside import Dials
+from reticent.methods.method import Method
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run will do at most; its price is the run's guarantee, also if the run is left earlier."""
+
+    method: Method
+    dials: Dials
+    rounds: int
+    price: Price
+
+    def turned(self, number: int) -> Dials:
+        """The dials of one round."""
+        return self.method.control.turn(self.dials, number)
+
+    def tally(self, rounds: int | None = None) -> dict[Event, int]:
+        """How often each event will be written in so many rounds (all of them, if not said)."""
+        return tally(self.method, self.dials, self.rounds if rounds is None else rounds)
+
+    def allowance(self) -> Allowance:
+        """What the vault lets out: the planned events, each as often as planned."""
+        if math.isinf(self.price.epsilon):
+            return Unlimited(self.price.why)
+        return Planned(self.tally())
+
+    def guarantee(self, *, seeded: bool) -> Guarantee:
+        """What this plan promises for every run of it."""
+        proved = math.isfinite(self.price.epsilon)
+        return Guarantee(
+            status="proved" if proved else "none",
+            epsilon=self.price.epsilon,
+            delta=self.price.delta,
+            accountant=self.price.accountant,
+            order=self.price.order,
+            rdp=self.price.rdp,
+            pld=self.price.pld,
+            covers=("every release of training: all checkpoints, the final model, and when it stopped",),
+            excludes=(
+                "choices made by looking at the data before the run (settings, preprocessing)",
+                "floating-point and timing side channels",
+            ),
+            assumptions=("the number of examples is public",),
+            seeded=seeded,
+            why=self.price.why,
+        )
+
+
+def tally(method: Method, dials: Dials, rounds: int) -> dict[Event, int]:
+    """How often each event is written in so many rounds of a method."""
+    found: Counter[Event] = Counter()
+    for number in range(rounds):
+        found.update(method.charge(method.control.turn(dials, number)).events)
+    return dict(found)
+
+
+def plan(
+    method: Method,
+    *,
+    size: int,
+    batch_size: float,
+    rounds: int | None = None,
+    budget: Budget | None = None,
+    delta: float | None = None,
+) -> Plan:
+    """Fix noise and rounds: whichever of them is not given follows from the budget.
+
+    >>> from reticent.methods import dpsgd
+    >>> plan(dpsgd(noise_multiplier=2.0), size=1000, batch_size=100, rounds=10, delta=1e-5).rounds
+    10
+    """
+    if rounds is not None and rounds < 1:
+        raise SettingError(f"a run needs at least one round, not {rounds}")
+    if method.noise_multiplier is None:
+        if budget is None or rounds is None:
+            raise SettingError(
+                f"{method.name} was given no noise_multiplier: give one, or a budget together with rounds or epochs, "
+                "from which the noise follows"
+            )
+        method = _calibrated(method, size, batch_size, rounds, budget)
+    dials = _dials(method, size, batch_size)
+    if budget is not None:
+        rounds = _affordable(method, dials, rounds, budget)
+    if rounds is None:
+        raise SettingError("how long should the run be? Give rounds, epochs or a budget")
+    delta = budget.delta if budget is not None else default_delta(size) if delta is None else delta
+    accountant = budget.accountant if budget is not None else "best"
+    return Plan(method, dials, rounds, price(tally(method, dials, rounds), delta, accountant=accountant))
+
+
+def default_delta(size: int) -> float:
+    """A delta well below one in the number of examples.
+
+    >>> default_delta(1_000)
+    1e-05
+    """
+    return min(1e-5, 1 / (10 * size))
+
+
+def _dials(method: Method, size: int, batch_size: float) -> Dials:
+    noise = method.noise_multiplier
+    if noise is None:
+        raise SettingError(f"{method.name} has no noise_multiplier yet")
+    return Dials(size, batch_size, method.max_grad_norm, noise)
+
+
+def _calibrated(method: Method, size: int, batch_size: float, rounds: int, budget: Budget) -> Method:
+    def spent(noise: float) -> dict[Event, int]:
+        return tally(method, _dials(replace(method, noise_multiplier=noise), size, batch_size), rounds)
+
+    if any(isinstance(event, Unbounded) for event in spent(1.0)):
+        raise SettingError(f"{method.name} gives no differential privacy: set its noise_multiplier, not a budget")
+    return replace(method, noise_multiplier=calibrate.noise(spent, budget))
+
+
+def _affordable(method: Method, dials: Dials, rounds: int | None, budget: Budget) -> int:
+    found = calibrate.rounds(lambda count: tally(method, dials, count), budget, rounds)
+    if found == 0:
+        raise SettingError(
+            f"not even one round fits the budget of epsilon {budget.epsilon:g} at delta {budget.delta:g} with "
+            f"noise_multiplier {dials.noise_multiplier:g}: use more noise, a smaller batch or a larger budget"
+        )
+    return found

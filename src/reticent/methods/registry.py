@@ -1,0 +1,41 @@
+"""Every method by its name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from reticent.errors import SettingError, UnknownName
+from reticent.methods.dpsgd import dpadam, dpsgd
+from reticent.methods.method import Method
+
+_METHODS: dict[str, Callable[..., Method]] = {make.__name__: make for make in (dpsgd, dpadam)}
+
+
+def names() -> list[str]:
+    """The names that `get` knows.
+
+    >>> names()[0]
+    'dpsgd'
+    """
+    return list(_METHODS)
+
+
+def get(name: str, **options: Any) -> Method:
+    """A method by name, with options where they differ from its defaults.
+
+    >>> get("dpsgd", max_grad_norm=0.1).max_grad_norm
+    0.1
+    """
+    make = _METHODS.get(name)
+    if make is None:
+        raise UnknownName("method", name, _METHODS)
+    known = inspect.signature(make).parameters
+    for option in options:
+        if option not in known:
+            raise UnknownName(f"option of {name}", option, known)
+    try:
+        return make(**options)
+    except TypeError as error:
+        raise SettingError(f"{name}: {error}") from error

@@ -1,0 +1,61 @@
+"""Gates: keep a proposed update or drop it, and what the choice costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor
+
+from reticent.accounting import Event
+from reticent.inside import Dials, Task, Vault
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What a round writes into the ledger.
+
+    Without `covers`, every release pays for itself, and `events` lists them. With `covers`, one event pays for all the
+    releases listed there, and the outcome stays private until it is kept.
+    """
+
+    events: tuple[Event, ...]
+    covers: tuple[Event, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Proposal:
+    """A candidate update that is in the model already, and all a gate may know to judge it."""
+
+    vault: Vault
+    task: Task
+    dials: Dials
+    before: Tensor
+    kept: int
+    rejections: int
+    coin: float
+
+
+class Gate(Protocol):
+    """Promise: `charge` lists what a round releases, whatever the data."""
+
+    def charge(self, gradient: Event, dials: Dials) -> Charge:
+        """What a round costs whose gradient release is `gradient`."""
+        ...
+
+    def settle(self, proposal: Proposal) -> bool:
+        """Whether the proposal is kept."""
+        ...
+
+
+@dataclass(frozen=True)
+class Open:
+    """Every update is kept."""
+
+    def charge(self, gradient: Event, dials: Dials) -> Charge:  # noqa: ARG002 - only the gradient is paid for
+        """The gradient's own event."""
+        return Charge((gradient,))
+
+    def settle(self, proposal: Proposal) -> bool:  # noqa: ARG002 - nothing is asked
+        """Yes."""
+        return True

@@ -1,0 +1,65 @@
+"""The trial: a proposed update is kept, or everything goes back to where it was."""
+
+from __future__ import annotations
+
+import copy
+from types import TracebackType
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+
+from reticent.inside import Flat
+
+
+class Trial:
+    """A transaction on parameters, optimizer and scheduler.
+
+    Promise: leaving the block without `keep()` restores all of them bit for bit, however it is left.
+
+    >>> net = torch.nn.Linear(1, 1); flat = Flat(net); sgd = torch.optim.SGD(net.parameters(), lr=1.0, momentum=0.9)
+    >>> before = flat.vector.clone()
+    >>> with Trial(flat, sgd):
+    ...     flat.point(torch.ones(2)); sgd.step()
+    >>> torch.equal(flat.vector, before), len(sgd.state)
+    (True, 0)
+    """
+
+    def __init__(self, flat: Flat, optimizer: Optimizer, scheduler: LRScheduler | None = None):
+        self._flat, self._optimizer, self._scheduler = flat, optimizer, scheduler
+        self._kept = False
+
+    @property
+    def before(self) -> Tensor:
+        """The parameters before the trial."""
+        return self._vector
+
+    def keep(self) -> None:
+        """Adopt what happened in the trial."""
+        self._kept = True
+
+    def __enter__(self) -> Trial:
+        self._vector = self._flat.vector.clone()
+        # `state` is keyed by parameter; a parameter that has none yet must have none again after a roll-back.
+        self._state = {p: {k: _copy(v) for k, v in state.items()} for p, state in self._optimizer.state.items()}
+        self._groups = [{k: _copy(v) for k, v in g.items() if k != "params"} for g in self._optimizer.param_groups]
+        self._schedule = copy.deepcopy(self._scheduler.state_dict()) if self._scheduler is not None else None
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._flat.clear()
+        if self._kept and kind is None:
+            return
+        self._flat.vector.copy_(self._vector)
+        self._optimizer.state.clear()
+        self._optimizer.state.update(self._state)
+        if self._scheduler is not None and self._schedule is not None:
+            self._scheduler.load_state_dict(self._schedule)
+        for group, before in zip(self._optimizer.param_groups, self._groups, strict=True):
+            group.update(before)
+
+
+def _copy(value: Any) -> Any:
+    return value.clone() if isinstance(value, Tensor) else copy.copy(value)

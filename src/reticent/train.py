@@ -1,0 +1,260 @@
+"""The one loop: draw, ask, release, point, step, settle; a run that stops before its budget and resumes after a crash."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim import LBFGS, Optimizer
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+
+from reticent.accounting import Budget, Guarantee, Ledger, price
+from reticent.checkpoint import Folder, refuse_changes
+from reticent.errors import BudgetSpent, ResumeError, SettingError
+from reticent.gradients import check
+from reticent.inside import Coins, Dials, Flat, GradientSum, Loss, Task, Vault, store
+from reticent.inside.diagnostics import Diagnostics
+from reticent.losses import cross_entropy
+from reticent.methods import Method, Plan, plan
+from reticent.outside import Charge, Proposal, Trial
+
+
+class PrivacyWarning(UserWarning):
+    """A setting that is allowed, but promises less than it seems to."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One finished round; all of it is public."""
+
+    number: int
+    kept: bool
+
+
+class Run:
+    """A private training run: iterate over it, and each turn is one round.
+
+    The number of rounds, and with it the guarantee, is fixed before the first one. With a `folder` the run writes its
+    ledger and checkpoints there, and `resume=True` goes on exactly where a crash stopped it.
+
+    >>> import reticent as rt
+    >>> net, x, y = nn.Linear(2, 2), torch.randn(100, 2), torch.zeros(100, dtype=torch.long)
+    >>> run = Run(net, torch.optim.SGD(net.parameters(), lr=0.1), (x, y), method=rt.methods.dpsgd(noise_multiplier=2.0),
+    ...           batch_size=10, rounds=3, seed=0)
+    >>> [step.number for step in run]
+    [1, 2, 3]
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        optimizer: Optimizer,
+        examples: Any,
+        *,
+        method: Method,
+        batch_size: float,
+        loss: Loss = cross_entropy,
+        rounds: int | None = None,
+        epochs: float | None = None,
+        budget: Budget | None = None,
+        delta: float | None = None,
+        scheduler: LRScheduler | None = None,
+        seed: int | None = None,
+        max_physical_batch_size: int | None = None,
+        folder: str | Path | None = None,
+        resume: bool = False,
+        checkpoint_seconds: float = 30.0,
+        private_diagnostics: bool = False,
+    ):
+        found = store(examples)
+        self.plan = plan(
+            method,
+            size=len(found),
+            batch_size=batch_size,
+            rounds=_rounds(rounds, epochs, len(found), batch_size),
+            budget=budget,
+            delta=delta,
+        )
+        _warn_of_large_delta(self.plan.price.delta, len(found))
+        _refuse_unusable(optimizer, scheduler)
+        self.model, self.optimizer, self.scheduler = model, optimizer, scheduler
+        self.number = self.kept = self.rejections = 0
+        self._diagnostics = Diagnostics() if private_diagnostics else None
+        self._task = Task(model, loss, Flat(model), max_physical_batch_size, self._diagnostics)
+        self._settings = self._describe(method, loss, seed)
+        self._folder = Folder(Path(folder), resume=resume, seconds=checkpoint_seconds) if folder is not None else None
+        stored = self._folder.read() if self._folder is not None else None
+        self._coins = Coins.restored(stored["coins"]) if stored else Coins.from_seed(seed) if seed is not None else Coins.fresh()
+        self._vault = Vault(
+            found,
+            coins=self._coins,
+            ledger=Ledger(self._folder.ledger if self._folder is not None else None),
+            allowance=self.plan.allowance(),
+            device=self._task.flat.vector.device,
+        )
+        check(model, loss, self._vault.blank(rows=4))
+        if stored is not None:
+            self._restore(stored)
+        else:
+            self.save()  # the coins must be on disk before anything is released with them
+
+    # -- going on ------------------------------------------------------------------------------------------------
+
+    def __iter__(self) -> Iterator[Step]:
+        while self.number < self.plan.rounds:
+            yield self.step()
+
+    def __len__(self) -> int:
+        return self.plan.rounds
+
+    def step(self) -> Step:
+        """One round; raises BudgetSpent after the last one that was planned."""
+        if self.number >= self.plan.rounds:
+            raise BudgetSpent(f"all {self.plan.rounds} planned rounds are done: a longer run must be planned as one")
+        try:
+            kept = self._advance(self.plan.turned(self.number))
+        except BaseException:
+            self.save()  # the trial has rolled the round back; a replay gives the same values, charged once
+            raise
+        self.number += 1
+        self.kept += kept
+        self.rejections = 0 if kept else self.rejections + 1
+        if self._folder is not None and (self._folder.due() or self.number == self.plan.rounds):
+            self.save()
+        return Step(self.number, kept)
+
+    def _advance(self, dials: Dials) -> bool:
+        """One round: draw, ask, release, point, step, settle."""
+        method, vault, task = self.plan.method, self._vault, self._task
+        if self._diagnostics is not None:
+            self._diagnostics.begin(self.number)
+        with (
+            vault.round(self.number),
+            self._known_chance(),
+            self._covered(method.charge(dials)),
+            Trial(task.flat, self.optimizer, self.scheduler) as trial,
+        ):
+            draw = vault.draw(method.sampler, dials)
+            sealed = vault.ask(GradientSum(task, method.bound, dials), draw)
+            released = vault.release(sealed, method.noise(dials.noise_multiplier))
+            task.flat.point(method.direction.point(released / dials.batch_size))
+            self.optimizer.step()
+            if self.scheduler is not None:
+                self.scheduler.step()
+            coin = float(self._coins.at(self.number, "gate").random())
+            kept = method.gate.settle(Proposal(vault, task, dials, trial.before, self.kept, self.rejections, coin))
+            if kept:
+                trial.keep()
+        return kept
+
+    def _covered(self, charge: Charge) -> AbstractContextManager[None]:
+        if not charge.covers:
+            return nullcontext()
+        (event,) = charge.events
+        return self._vault.attempt(event, charge.covers)
+
+    def _known_chance(self) -> AbstractContextManager[None]:
+        """Dropout and random transforms draw from torch's generator: make it repeatable for this round only."""
+        return _torch_seeded(int(self._coins.at(self.number, "model").integers(2**63)))
+
+    # -- what it promises ----------------------------------------------------------------------------------------
+
+    def guarantee(self) -> Guarantee:
+        """What is proved for this run: that of the planned number of rounds, also if it is left earlier."""
+        return self.plan.guarantee(seeded=self._coins.seeded)
+
+    def spent(self) -> float:
+        """The live figure: epsilon if exactly this many rounds had been planned. Not a guarantee; see `guarantee`."""
+        return price(self.plan.tally(self.number), self.plan.price.delta, accountant="rdp").epsilon
+
+    @property
+    def ledger(self) -> Ledger:
+        """Every release so far."""
+        return self._vault.ledger
+
+    def private_diagnostics(self) -> list[dict[str, object]]:
+        """Numbers about the examples, for research; not covered by the guarantee, never to be shown with the model."""
+        if self._diagnostics is None:
+            raise SettingError("private diagnostics were not recorded: say private_diagnostics=True when making the run")
+        return self._diagnostics.records()
+
+    # -- stopping and resuming -----------------------------------------------------------------------------------
+
+    def save(self) -> None:
+        """Write a checkpoint, if the run has a folder."""
+        if self._folder is None:
+            return
+        tree = {
+            "settings": self._settings,
+            "coins": self._coins.keepsake(),
+            "examples": self._vault.fingerprint(),
+            "number": self.number,
+            "kept": self.kept,
+            "rejections": self.rejections,
+            "model": dict(self.model.state_dict()),
+            "optimizer": self.optimizer.state_dict(),
+            "scheduler": self.scheduler.state_dict() if self.scheduler is not None else None,
+        }
+        self._folder.write(tree)
+
+    def _restore(self, tree: dict[str, Any]) -> None:
+        refuse_changes(tree["settings"], self._settings)
+        if tree["examples"] != self._vault.fingerprint():
+            raise ResumeError(
+                "the examples differ from those the run was started with: the same noise on other data would reveal it. "
+                "Resume with the same data, or start a new run in another folder."
+            )
+        self.number, self.kept, self.rejections = tree["number"], tree["kept"], tree["rejections"]
+        self.model.load_state_dict(tree["model"])
+        self.optimizer.load_state_dict(tree["optimizer"])
+        if self.scheduler is not None:
+            self.scheduler.load_state_dict(tree["scheduler"])
+
+    def _describe(self, method: Method, loss: Loss, seed: int | None) -> dict[str, Any]:
+        return {
+            "method": repr(method),
+            "dials": repr(self.plan.dials),
+            "rounds": self.plan.rounds,
+            "delta": self.plan.price.delta,
+            "loss": getattr(loss, "__qualname__", type(loss).__qualname__),
+            "parameters": self._task.flat.shapes(),
+            "optimizer": type(self.optimizer).__qualname__,
+            "scheduler": type(self.scheduler).__qualname__,
+            "seed": seed,
+        }
+
+
+def _rounds(rounds: int | None, epochs: float | None, size: int, batch_size: float) -> int | None:
+    """How many rounds were asked for; an epoch is as many as draw each example once on average."""
+    if epochs is None:
+        return rounds
+    if rounds is not None:
+        raise SettingError("give rounds or epochs, not both")
+    return max(1, math.ceil(epochs * size / batch_size))
+
+
+def _warn_of_large_delta(delta: float, size: int) -> None:
+    if delta >= 1 / size:
+        message = f"delta is {delta:g}, not below 1/{size}: revealing one whole example at random would satisfy it"
+        warnings.warn(message, PrivacyWarning, stacklevel=3)
+
+
+def _refuse_unusable(optimizer: Optimizer, scheduler: LRScheduler | None) -> None:
+    if isinstance(optimizer, LBFGS):
+        raise SettingError("LBFGS evaluates the loss several times a step, unpaid for: use a first-order optimizer")
+    if isinstance(scheduler, ReduceLROnPlateau):
+        raise SettingError("ReduceLROnPlateau needs a loss, which is private: use a schedule fixed in advance")
+
+
+@contextmanager
+def _torch_seeded(seed: int) -> Iterator[None]:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield

@@ -1,0 +1,187 @@
+"""kill -9 at any moment, then resume: the same weights, the same ledger, the same epsilon."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import reticent as rt
+from reticent.errors import ResumeError
+
+SCRIPT = """
+import sys, torch, time
+from torch import nn
+import reticent as rt
+torch.set_num_threads(1)
+torch.manual_seed(0)
+x, y = torch.randn(300, 6), torch.randint(0, 3, (300,))
+net = nn.Sequential(nn.Linear(6, 5), nn.Dropout(0.2), nn.Tanh(), nn.Linear(5, 3))
+optimizer = torch.optim.Adam(net.parameters(), lr=0.05)
+run = rt.Run(net, optimizer, (x, y), method=rt.methods.dpsgd(noise_multiplier=1.2), batch_size=40, rounds=60, seed=5,
+             scheduler=torch.optim.lr_scheduler.StepLR(optimizer, 20), folder=sys.argv[1], resume=True,
+             checkpoint_seconds=0.02)
+print("ready", flush=True)
+for step in run:
+    time.sleep(0.001)
+torch.save(net.state_dict(), sys.argv[1] + "/final.pt")
+print(run.guarantee().epsilon, flush=True)
+"""
+
+
+def start(folder: Path) -> subprocess.Popen[str]:
+    folder.mkdir(exist_ok=True)
+    return subprocess.Popen([sys.executable, "-c", SCRIPT, str(folder)], stdout=subprocess.PIPE, text=True)
+
+
+def finish(folder: Path) -> tuple[dict[str, Any], list[str], str]:
+    process = start(folder)
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 0
+    ledger = (folder / "ledger.jsonl").read_text().splitlines()
+    return torch.load(folder / "final.pt"), ledger, output.split()[-1]
+
+
+def test_killed_at_twenty_random_moments_ends_as_if_nothing_had_happened(tmp_path: Path) -> None:
+    weights, ledger, epsilon = finish(tmp_path / "whole")
+    chance, kills, rounds_seen = random.Random(0), 0, set()
+    folder = tmp_path / "killed"
+    while kills < 20:
+        process = start(folder)
+        assert process.stdout is not None
+        if process.stdout.readline().strip() != "ready":
+            pytest.fail("the run did not start")
+        time.sleep(chance.uniform(0.0, 0.06))
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        kills += 1
+        lines = (folder / "ledger.jsonl").read_text().splitlines() if (folder / "ledger.jsonl").exists() else []
+        rounds_seen.add(len(lines))
+        if len(lines) >= 60:  # it got through: begin again, so that every kill hits a living run
+            for file in folder.iterdir():
+                file.unlink()
+    assert len(rounds_seen) > 3, "the kills all fell in the same place"
+    again, ledger_again, epsilon_again = finish(folder)
+    assert all(torch.equal(weights[name], again[name]) for name in weights)
+    assert ledger == ledger_again
+    assert epsilon == epsilon_again
+
+
+def small(folder: Path, *, resume: bool = True, **changes: Any) -> rt.Run:
+    torch.manual_seed(0)
+    x, y = torch.randn(50, 3), torch.randint(0, 2, (50,))
+    settings = {"method": rt.methods.dpsgd(noise_multiplier=1.0), "batch_size": 10, "rounds": 6, "seed": None} | changes
+    x = settings.pop("x", x)
+    model = settings.pop("model", nn.Linear(3, 2))
+    return rt.Run(model, torch.optim.SGD(model.parameters(), lr=0.1), (x, y), folder=folder, resume=resume, **settings)
+
+
+def advance(run: rt.Run, rounds: int) -> None:
+    for _ in range(rounds):
+        run.step()
+
+
+def test_rounds_after_the_last_checkpoint_are_replayed_and_charged_once(tmp_path: Path) -> None:
+    """Without a seed too: the coins are in the checkpoint."""
+    first = small(tmp_path)
+    advance(first, 2)
+    first.save()
+    advance(first, 2)
+    expected = [p.clone() for p in first.model.parameters()]
+    again = small(tmp_path)
+    assert again.number == 2
+    advance(again, 2)
+    assert all(torch.equal(p, q) for p, q in zip(again.model.parameters(), expected, strict=True))
+    assert len(again.ledger) == 4
+    list(again)
+    assert again.ledger.tally() == again.plan.tally()
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"batch_size": 20}, "dials"),
+        ({"method": rt.methods.dpsgd(noise_multiplier=2.0)}, "dials|method"),
+        ({"rounds": 7}, "rounds"),
+        ({"model": nn.Linear(3, 3)}, "parameters"),
+        ({"x": torch.zeros(50, 3)}, "examples differ"),
+        ({"seed": 3}, "seed"),
+    ],
+)
+def test_resume_with_something_else_is_refused_by_name(tmp_path: Path, changes: dict[str, Any], says: str) -> None:
+    advance(small(tmp_path), 2)
+    with pytest.raises(ResumeError, match=says):
+        small(tmp_path, **changes)
+
+
+def test_changed_weights_in_the_checkpoint_do_not_get_the_old_noise(tmp_path: Path) -> None:
+    first = small(tmp_path)
+    advance(first, 2)  # released, but the checkpoint still says round 0
+    again = small(tmp_path)
+    with torch.no_grad():
+        next(again.model.parameters()).add_(1.0)
+    with pytest.raises(ResumeError, match="would reveal it"):
+        again.step()
+
+
+def test_a_folder_with_a_run_is_not_overwritten(tmp_path: Path) -> None:
+    advance(small(tmp_path), 1)
+    with pytest.raises(ResumeError, match="holds a run already"):
+        small(tmp_path, resume=False)
+
+
+def test_an_error_in_the_middle_loses_nothing(tmp_path: Path) -> None:
+    run = small(tmp_path)
+    advance(run, 2)
+    before = [p.clone() for p in run.model.parameters()]
+    run.optimizer.step = lambda: 1 / 0  # type: ignore[method-assign, assignment]
+    with pytest.raises(ZeroDivisionError):
+        run.step()
+    assert all(torch.equal(p, q) for p, q in zip(run.model.parameters(), before, strict=True))
+    again = small(tmp_path)
+    assert again.number == 2
+    list(again)
+    assert again.ledger.tally() == again.plan.tally()
+
+
+def test_an_unwritable_folder_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ResumeError, match="cannot write"):
+        small(tmp_path / "file" / "run")
+
+
+def test_a_full_disk_is_a_clear_error_and_the_old_checkpoint_stays(tmp_path: Path) -> None:
+    from reticent.checkpoint import read, write
+
+    path = tmp_path / "checkpoint"
+    write(path, {"number": 1})
+    script = (
+        "import resource, signal, sys, pathlib, torch\n"
+        "from reticent.checkpoint import write\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+        "write(pathlib.Path(sys.argv[1]), {'big': torch.zeros(10000)})\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "cannot write" in done.stderr
+    assert read(path) == {"number": 1}
+
+
+def test_checkpoints_are_for_the_owner_only_and_hold_no_pickle(tmp_path: Path) -> None:
+    advance(small(tmp_path), 1)
+    path = tmp_path / "checkpoint.safetensors"
+    assert path.stat().st_mode & 0o077 == 0
+    header = json.loads(path.read_bytes()[8 : 8 + int.from_bytes(path.read_bytes()[:8], "little")])
+    assert "__metadata__" in header

@@ -1,1 +1,54 @@
 """What was released and what it costs: numbers only, no tensors, no torch."""
+
+from reticent.accounting.budget import Allowance, Budget, Planned, RenyiFilter, Unlimited
+from reticent.accounting.calibrate import batch_size, noise_multiplier, rounds, sample_rate, steps
+from reticent.accounting.events import (
+    AnnealedRelease,
+    Composed,
+    Concentrated,
+    Event,
+    Gaussian,
+    Laplace,
+    NoisyMax,
+    SelectiveAttempt,
+    SelectiveRelease,
+    Subsampled,
+    Unbounded,
+)
+from reticent.accounting.guarantee import Guarantee
+from reticent.accounting.ledger import Entry, Ledger
+from reticent.accounting.price import Price, Tally, epsilon, price
+from reticent.accounting.rdp import ORDERS, curve
+
+__all__ = [
+    "ORDERS",
+    "Allowance",
+    "AnnealedRelease",
+    "Budget",
+    "Composed",
+    "Concentrated",
+    "Entry",
+    "Event",
+    "Gaussian",
+    "Guarantee",
+    "Laplace",
+    "Ledger",
+    "NoisyMax",
+    "Planned",
+    "Price",
+    "RenyiFilter",
+    "SelectiveAttempt",
+    "SelectiveRelease",
+    "Subsampled",
+    "Tally",
+    "Unbounded",
+    "Unlimited",
+    "batch_size",
+    "curve",
+    "epsilon",
+    "noise_multiplier",
+    "price",
+    "rounds",
+    "sample_rate",
+    "steps",
+]

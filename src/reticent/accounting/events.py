@@ -47,9 +47,9 @@ class Composed:
 class SelectiveAttempt:
     """One attempt whose rejection is seen and whose rejected candidate stays hidden (route S).
 
-    The candidate is a Subsampled(rate, Gaussian(noise_multiplier)) update; a test on an independent Poisson draw of rate
-    `validation_rate` keeps it with a chance between `accept_low` and `accept_high`. `smoothness` is how far one validation
-    record can move the logarithm of that chance; None: all the way from one end to the other.
+    The candidate is a Subsampled(rate, Gaussian(noise_multiplier)) update; a test on an independent Poisson draw of
+    rate `validation_rate` keeps it with a chance between `accept_low` and `accept_high`. `smoothness` is how far one
+    validation record can move the logarithm of that chance; None: all the way from one end to the other.
     """
 
     rate: float

@@ -1,0 +1,139 @@
+"""Calibration: the noise, the steps or the rate that a budget affords, never above it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from reticent.accounting.budget import Budget
+from reticent.accounting.events import Gaussian, Subsampled
+from reticent.accounting.price import Accountant, Tally
+from reticent.accounting.price import epsilon as price_of
+from reticent.errors import SettingError
+
+PRECISION = 1e-4
+"""Relative width at which a search stops; the affordable end is returned."""
+
+LEAST_NOISE, MOST_NOISE = 1e-2, 1e7
+
+
+def steps_of(sample_rate: float, noise_multiplier: float, steps: int) -> Tally:
+    """The tally of so many plain private steps.
+
+    >>> steps_of(0.1, 1.0, 5)
+    {Subsampled(rate=0.1, inner=Gaussian(noise_multiplier=1.0)): 5}
+    """
+    return {Subsampled(sample_rate, Gaussian(noise_multiplier)): steps}
+
+
+def noise_multiplier(
+    epsilon: float, delta: float, sample_rate: float, steps: int, accountant: Accountant = "best"
+) -> float:
+    """The least noise multiplier whose price stays within (epsilon, delta).
+
+    >>> noise = noise_multiplier(2.0, 1e-5, sample_rate=0.01, steps=1000)
+    >>> 1.99 < price_of(steps_of(0.01, noise, 1000), 1e-5) <= 2.0
+    True
+    """
+    _check_rate(sample_rate)
+    return least_noise(lambda noise: steps_of(sample_rate, noise, steps), Budget(epsilon, delta, accountant))
+
+
+def least_noise(tally_of: Callable[[float], Tally], budget: Budget) -> float:
+    """The least noise whose tally is within the budget; the tally must cost less the more noise there is."""
+
+    def affords(noise: float, accountant: Accountant) -> bool:
+        return price_of(tally_of(noise), budget.delta, accountant=accountant) <= budget.epsilon
+
+    if not affords(MOST_NOISE, budget.accountant):
+        raise SettingError(f"no noise reaches epsilon {budget.epsilon}: part of the plan does not depend on the noise")
+    return _search(lambda noise: affords(noise, budget.accountant), LEAST_NOISE, MOST_NOISE)
+
+
+def steps(epsilon: float, delta: float, sample_rate: float, noise_multiplier: float, **options: Any) -> int:
+    """The most steps that (epsilon, delta) affords.
+
+    >>> steps(2.0, 1e-5, sample_rate=0.01, noise_multiplier=1.0) > 1000
+    True
+    """
+    _check_rate(sample_rate)
+    return rounds(lambda count: steps_of(sample_rate, noise_multiplier, count), Budget(epsilon, delta, **options))
+
+
+def sample_rate(epsilon: float, delta: float, noise_multiplier: float, steps: int, **options: Any) -> float:
+    """The largest rate that (epsilon, delta) affords at this noise and number of steps.
+
+    >>> 0.01 < sample_rate(2.0, 1e-5, noise_multiplier=1.0, steps=1000) < 0.02
+    True
+    """
+    budget = Budget(epsilon, delta, **options)
+
+    def affords(gap: float) -> bool:
+        return within(steps_of(1 / gap, noise_multiplier, steps), budget)
+
+    if affords(1.0):
+        return 1.0
+    return 1 / _search(affords, 1.0, 1e8)
+
+
+def batch_size(
+    epsilon: float, delta: float, data_size: int, noise_multiplier: float, steps: int, **options: Any
+) -> int:
+    """The largest expected batch size that (epsilon, delta) affords.
+
+    >>> batch_size(2.0, 1e-5, data_size=60000, noise_multiplier=1.0, steps=1000)
+    651
+    """
+    return int(data_size * sample_rate(epsilon, delta, noise_multiplier, steps, **options))
+
+
+def rounds(tally_of: Callable[[int], Tally], budget: Budget, most: int | None = None) -> int:
+    """The most rounds whose tally is within the budget (0: not even one); the tally grows with the rounds.
+
+    >>> rounds(lambda count: {Gaussian(10.0): count}, Budget(1.0, 1e-5))
+    7
+    """
+    return largest(lambda count: within(tally_of(count), budget), most)
+
+
+def within(tally: Tally, budget: Budget) -> bool:
+    """Whether a budget covers a whole tally.
+
+    >>> within({Gaussian(10.0): 7}, Budget(1.0, 1e-5))
+    True
+    """
+    return price_of(tally, budget.delta, accountant=budget.accountant) <= budget.epsilon
+
+
+def largest(affords: Callable[[int], bool], most: int | None = None) -> int:
+    """The largest count that is afforded, if every smaller one is too.
+
+    >>> largest(lambda count: count**2 <= 50)
+    7
+    """
+    low, high = 0, 1
+    while (most is None or high <= most) and affords(high):
+        low, high = high, 2 * high
+        if high > 10**12:
+            raise SettingError("this budget affords more rounds than anybody runs: name the most you want")
+    high = high if most is None else min(high, most + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if affords(middle) else (low, middle)
+    return low
+
+
+def _search(affords: Callable[[float], bool], low: float, high: float) -> float:
+    """The affordable end of the bracket round the place where `affords` turns true."""
+    while high / low > 1 + PRECISION:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if affords(middle) else (middle, high)
+    return high
+
+
+def _check_rate(rate: float) -> None:
+    if not 0 < rate <= 1:
+        raise SettingError(
+            f"the sample rate is {rate}: it is expected batch size / number of examples, above 0, at most 1"
+        )

@@ -1,0 +1,104 @@
+"""A guarantee: what may be said about a run, in one line and in JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from reticent.accounting.price import Price
+
+Status = Literal["proved", "as_claimed", "none"]
+
+ADJACENCY = "add or remove one example"
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What is proved (or only claimed, or nothing) about everything a run released."""
+
+    status: Status
+    epsilon: float
+    delta: float
+    adjacency: str = ADJACENCY
+    accountant: str = ""
+    route: str = ""
+    order: float | None = None
+    rdp: float | None = None
+    pld: float | None = None
+    covers: tuple[str, ...] = ()
+    excludes: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    seeded: bool = False
+    why: str = ""
+    as_claimed: dict[str, Any] | None = None
+
+    def __str__(self) -> str:
+        """One line, epsilon rounded up.
+
+        >>> print(Guarantee("proved", 2.991, 1e-5, accountant="pld"))
+        (3.00, 1e-05)-DP, add or remove one example, proved (PLD)
+        >>> print(Guarantee("none", math.inf, 1e-5, why="the test has no noise"))
+        no differential privacy: the test has no noise
+        """
+        if self.status == "none" or math.isinf(self.epsilon):
+            return f"no differential privacy: {self.why or 'nothing is proved'}"
+        how = {"proved": f"proved ({self.accountant.upper()})", "as_claimed": "as claimed by the paper"}[self.status]
+        line = f"({round_up(self.epsilon)}, {self.delta:.4g})-DP, {self.adjacency}, {how}"
+        return line + ("; seeded: for reproduction, not for release" if self.seeded else "")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data; an infinite number is null.
+
+        >>> Guarantee("none", math.inf, 1e-5).to_json()["epsilon"] is None
+        True
+        """
+        data = dataclasses.asdict(self)
+        return {name: _plain(value) for name, value in data.items()}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Guarantee:
+        """The guarantee that `to_json` wrote.
+
+        >>> Guarantee.from_json(Guarantee("none", math.inf, 1e-5).to_json()) == Guarantee("none", math.inf, 1e-5)
+        True
+        """
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in data.items()
+        }
+        if values["epsilon"] is None:
+            values["epsilon"] = math.inf
+        return cls(**values)
+
+    @classmethod
+    def of(cls, price: Price, **rest: Any) -> Guarantee:
+        """What a price proves; no finite price: no guarantee, and why.
+
+        >>> Guarantee.of(Price(math.inf, 1e-5, "none", None, None, None, "no noise")).status
+        'none'
+        """
+        status: Status = "proved" if math.isfinite(price.epsilon) else "none"
+        return cls(status, **(dataclasses.asdict(price) | rest))
+
+
+def round_up(epsilon: float, digits: int = 2) -> str:
+    """Epsilon in print: never below the number itself.
+
+    >>> round_up(2.991), round_up(3.0), round_up(0.00123), round_up(123.401)
+    ('3.00', '3.00', '0.0013', '123.41')
+    """
+    if 0 < epsilon < 0.1:
+        digits = 1 - math.floor(math.log10(epsilon))
+    rounded = math.ceil(round(epsilon * 10**digits, 6)) / 10**digits
+    return f"{rounded:.{digits}f}"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, tuple):
+        return list(value)
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    return value

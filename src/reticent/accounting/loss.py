@@ -1,0 +1,137 @@
+"""Privacy loss distributions on a grid, composed all at once in frequency space; every rounding goes up.
+
+dp-accounting makes the distribution of one event (connect the dots, pessimistic); composing it here costs one Fourier
+transform an event whatever the count, where the library convolves pair by pair.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import fft
+
+Array = NDArray[np.float64]
+
+TRUNCATED = 1e-15
+"""The mass a composition may cut off; it is counted as infinite loss."""
+
+ROUNDING = 4e-16
+"""What one composed step may add to a sum of masses by rounding; counted as infinite loss too."""
+
+
+@dataclass(frozen=True, eq=False)
+class Loss:
+    """The law of the privacy loss: `mass[i]` at (lowest + i) * step, and `infinite` at infinity."""
+
+    step: float
+    lowest: int
+    mass: Array
+    infinite: float
+
+    @property
+    def values(self) -> Array:
+        """The losses that carry mass."""
+        return self.step * np.arange(self.lowest, self.lowest + len(self.mass), dtype=np.float64)
+
+    def delta(self, epsilon: float) -> float:
+        """The hockey-stick divergence at `epsilon`."""
+        start = max(0, math.floor(epsilon / self.step) - self.lowest)
+        above = self.values[start:] - epsilon
+        return float(self.infinite - np.expm1(-np.maximum(above, 0.0)) @ self.mass[start:])
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon whose hockey-stick divergence is at most `delta`."""
+        if self.infinite > delta:
+            return math.inf
+        if self.delta(0.0) <= delta:
+            return 0.0
+        low, high = 0, self.lowest + len(self.mass) - 1  # delta(low * step) > delta >= delta(high * step)
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self.delta(middle * self.step) > delta else (low, middle)
+        mass = self.mass[high - self.lowest :]
+        shrunk = mass @ np.exp(
+            -self.step * np.arange(len(mass))
+        )  # between two grid points delta is affine in exp(epsilon)
+        return self.step * high + math.log((self.infinite + float(mass.sum()) - delta) / float(shrunk))
+
+
+def from_library(pmf: Any) -> Loss:
+    """The distribution of a dp-accounting PLDPmf, read without its dictionaries."""
+    dense = pmf.to_dense_pmf()
+    support = np.flatnonzero(dense._probs)
+    first, last = (int(support[0]), int(support[-1])) if len(support) else (0, 0)
+    mass = np.asarray(dense._probs[first : last + 1], dtype=float)
+    return Loss(dense._discretization, int(dense._lower_loss) + first, mass, float(dense._infinity_mass))
+
+
+def compose(losses: Sequence[Loss], counts: Sequence[int]) -> Loss:
+    """The loss of `counts[i]` independent copies of each `losses[i]`, all on one grid."""
+    spare = TRUNCATED / 4 / sum(counts)
+    parts = [(trim(loss, spare), count) for loss, count in zip(losses, counts, strict=True)]
+    bottom = sum(loss.lowest * count for loss, count in parts)
+    low, high = _window(parts)
+    size = fft.next_fast_len(max(high - low + 1, *(len(loss.mass) for loss, _ in parts)), real=True)
+    spectrum = np.ones(size // 2 + 1, dtype=complex)
+    for loss, count in parts:
+        spectrum *= fft.rfft(loss.mass, size) ** count
+    mass = np.roll(fft.irfft(spectrum, size), bottom - low)[: high - low + 1]
+    log_finite = sum(count * math.log1p(-loss.infinite) for loss, count in parts)
+    lost = TRUNCATED + ROUNDING * sum(counts)
+    return Loss(losses[0].step, low, np.maximum(mass, 0.0), min(1.0, lost - math.expm1(log_finite)))
+
+
+def trim(loss: Loss, spare: float) -> Loss:
+    """The same loss without outermost masses of at most `spare`: the low ones rounded up, the high ones infinite."""
+    rising = np.cumsum(loss.mass)
+    falling = np.cumsum(loss.mass[::-1])
+    first = min(int(np.searchsorted(rising, spare, side="right")), len(loss.mass) - 1)
+    last = max(len(loss.mass) - 1 - int(np.searchsorted(falling, spare, side="right")), first)
+    mass = loss.mass[first : last + 1].copy()
+    mass[0] += loss.mass[:first].sum()
+    return Loss(loss.step, loss.lowest + first, mass, loss.infinite + float(loss.mass[last + 1 :].sum()))
+
+
+def _window(parts: Sequence[tuple[Loss, int]]) -> tuple[int, int]:
+    """Grid indices between which all but `TRUNCATED` of the composed mass lies (Chernoff bounds)."""
+    step = parts[0][0].step
+    low = sum(loss.lowest * count for loss, count in parts)
+    high = sum((loss.lowest + len(loss.mass) - 1) * count for loss, count in parts)
+    sketches = [(*_sketch(loss), count) for loss, count in parts]
+    deviation = math.sqrt(sum(count * _variance(values, mass) for values, mass, count in sketches))
+    cut = math.log(4 / TRUNCATED)
+    bulk = math.sqrt(2 * cut) / max(deviation, step)  # the best tilt if the sum were Gaussian
+    tail = cut / max(step, *(values[-1] - values[0] for values, _, _ in sketches))  # and if one copy alone decided
+    tilts = np.geomspace(min(bulk, tail) / 4, max(bulk, tail) * 4, 40)
+    up = sum(count * _log_moment(values, mass, tilts) for values, mass, count in sketches)
+    down = sum(count * _log_moment(values, mass, -tilts) for values, mass, count in sketches)
+    high = min(high, math.ceil(np.min((up + cut) / tilts) / step))
+    low = max(low, math.floor(np.max(-(down + cut) / tilts) / step))
+    return low, max(high, low)
+
+
+def _sketch(loss: Loss, blocks: int = 512) -> tuple[Array, Array]:
+    """A coarser law with the same mean, more spread out: its exponential moments are at least the true ones."""
+    block = math.ceil(len(loss.mass) / blocks)
+    starts = np.arange(0, len(loss.mass), block)
+    mass = np.add.reduceat(loss.mass, starts)
+    first = np.add.reduceat(loss.mass * np.arange(len(loss.mass)), starts) - mass * starts
+    ends = np.zeros(len(starts) + 1)
+    ends[:-1] += mass - first / block
+    ends[1:] += first / block
+    return loss.step * (loss.lowest + np.append(starts, starts[-1] + block)), np.maximum(ends, 0.0)
+
+
+def _variance(values: Array, mass: Array) -> float:
+    return float(mass @ (values - mass @ values) ** 2)
+
+
+def _log_moment(values: Array, mass: Array, tilts: Array) -> Array:
+    exponents = tilts[:, None] * values
+    tops = np.where(mass > 0, exponents, -np.inf).max(axis=1)
+    return np.asarray(tops + np.log(np.exp(np.minimum(exponents - tops[:, None], 0.0)) @ mass))

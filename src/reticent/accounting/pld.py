@@ -1,0 +1,117 @@
+"""Privacy loss distributions of events: the tightest price, valid where every parameter was fixed in advance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import lru_cache
+
+import numpy as np
+from dp_accounting.pld import common, privacy_loss_distribution
+
+from reticent.accounting.events import Composed, Event, Gaussian, Laplace, NoisyMax, Subsampled
+from reticent.accounting.gaussian_loss import gaussian_loss, loss_range
+from reticent.accounting.loss import Loss, compose, from_library
+from reticent.accounting.rdp import curve
+
+Pair = tuple[Loss, Loss]
+"""The losses of both directions: one record removed, one record added."""
+
+RESOLUTION = 32
+"""Grid steps in one standard deviation of the loss of an average event."""
+
+MOST_POINTS = 2**19
+
+
+def has_pld(event: Event) -> bool:
+    """Whether the loss distribution of an event is known.
+
+    >>> has_pld(Subsampled(0.1, Gaussian(1.0)))
+    True
+    """
+    match event:
+        case Gaussian(noise_multiplier) | Laplace(noise_multiplier):
+            return noise_multiplier > 0
+        case Subsampled(_, Gaussian(noise_multiplier)) | Subsampled(_, Laplace(noise_multiplier)):
+            return noise_multiplier > 0
+        case NoisyMax():
+            return True
+        case Composed(parts):
+            return all(has_pld(part) for part in parts)
+        case _:
+            return False
+
+
+def distribution(tally: Mapping[Event, int], *, resolution: float = RESOLUTION) -> Pair:
+    """The loss distributions of a whole tally, pessimistic, on a grid chosen from its Renyi curve."""
+    merged = merge_gaussians(tally)
+    step = _grid_step(merged, resolution)
+    pairs = [event_loss(event, step) for event in merged]
+    counts = list(merged.values())
+    return compose([pair[0] for pair in pairs], counts), compose([pair[1] for pair in pairs], counts)
+
+
+def merge_gaussians(tally: Mapping[Event, int]) -> dict[Event, int]:
+    """The same tally with all plain Gaussians as one: they compose exactly.
+
+    >>> merge_gaussians({Gaussian(2.0): 4})
+    {Gaussian(noise_multiplier=1.0): 1}
+    """
+    precision = 0.0
+    merged: dict[Event, int] = {}
+    for event, count in tally.items():
+        match event:
+            case Gaussian(noise_multiplier):
+                precision += count / noise_multiplier**2
+            case _:
+                merged[event] = merged.get(event, 0) + count
+    if precision:
+        merged[Gaussian(precision**-0.5)] = 1
+    return merged
+
+
+def _grid_step(tally: Mapping[Event, int], resolution: float) -> float:
+    """A power of two, fine against the spread of an average event, coarse enough for `MOST_POINTS`."""
+    order = np.array([1.5])
+    variance = sum(count * 2 / 1.5 * float(curve(event, order)[0]) for event, count in tally.items())
+    widest = max([16 * math.sqrt(variance), *(_width(event) for event in tally)])
+    step = math.sqrt(variance) / resolution / max(math.sqrt(sum(tally.values())), 32)
+    return 2.0 ** math.floor(math.log2(max(step, widest / MOST_POINTS)))
+
+
+def _width(event: Event) -> float:
+    """How far apart the losses of one event can lie."""
+    match event:
+        case Subsampled(rate, Gaussian(noise_multiplier)):
+            low, high = loss_range(rate, noise_multiplier)
+            return high - low
+        case _:
+            return 0.0
+
+
+@lru_cache(maxsize=512)
+def event_loss(event: Event, step: float) -> Pair:
+    """The loss distributions of one event on a grid, from dp-accounting."""
+    library = privacy_loss_distribution
+    match event:
+        case Gaussian(noise_multiplier):
+            return gaussian_loss(1.0, noise_multiplier, step)
+        case Subsampled(rate, Gaussian(noise_multiplier)):
+            return gaussian_loss(rate, noise_multiplier, step)
+        case Laplace(noise_multiplier):
+            pld = library.from_laplace_mechanism(noise_multiplier, value_discretization_interval=step)
+        case Subsampled(rate, Laplace(noise_multiplier)):
+            pld = library.from_laplace_mechanism(
+                noise_multiplier, value_discretization_interval=step, sampling_prob=rate
+            )
+        case NoisyMax(epsilon):
+            pure = common.DifferentialPrivacyParameters(epsilon, 0.0)
+            pld = library.from_privacy_parameters(pure, value_discretization_interval=step)
+        case Composed(parts):
+            pairs = [event_loss(part, step) for part in parts]
+            ones = [1] * len(parts)
+            return compose([pair[0] for pair in pairs], ones), compose([pair[1] for pair in pairs], ones)
+        case _:
+            raise ValueError(f"no loss distribution is known for {event}")
+    remove = from_library(pld._pmf_remove)
+    return remove, remove if pld._symmetric else from_library(pld._pmf_add)

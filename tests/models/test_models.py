@@ -6,7 +6,7 @@ from torch import nn
 
 from reticent import models
 from reticent.errors import ModelError, UnknownName
-from reticent.models.wrn import DE_ET_AL, PLAIN, PLAIN_WITH_BIAS, StandardisedConv2d
+from reticent.models.residual import DE_ET_AL, PLAIN, PLAIN_WITH_BIAS, StandardisedConv2d
 
 # Shape of one input, classes, parameters: the papers' tables, counted.
 PUBLISHED = [

@@ -2,5 +2,8 @@
 
 from reticent.data.catalogue import load, names
 from reticent.data.examples import Dataset, Examples
+from reticent.data.extractors import features
+from reticent.data.maps import mapped
+from reticent.data.scattering import Scattering
 
-__all__ = ["Dataset", "Examples", "load", "names"]
+__all__ = ["Dataset", "Examples", "Scattering", "features", "load", "mapped", "names"]

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
-import os
+import math
+import secrets
 import shutil
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from reticent.errors import DataError
 
 Array = npt.NDArray[np.generic]
 Arrays = dict[str, Array]
@@ -33,27 +38,49 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def write_arrays(folder: Path, arrays: Mapping[str, Array]) -> None:
-    """Write a folder of arrays in one step: a crash leaves the old folder or none, never half of one."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+@contextmanager
+def fresh_folder(folder: Path, what: str) -> Iterator[Path]:
+    """A new folder to fill, which takes its name when it is whole: a crash leaves nothing under that name.
+
+    Whoever comes second keeps what the first has published.
+    """
+    fresh = folder.parent / f".{folder.name}-{secrets.token_hex(4)}"
     try:
-        for name, array in arrays.items():
-            np.save(fresh / f"{name}.npy", array)
-        publish(fresh, folder)
+        fresh.mkdir(parents=True)
+        yield fresh
+        _rename(fresh, folder)
+    except OSError as error:
+        raise DataError(
+            f"cannot keep {what} in {folder.parent} ({error.strerror or error}): free some space there "
+            "or choose another folder with $RETICENT_DATA or $RETICENT_CACHE"
+        ) from error
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
 
 
-def publish(fresh: Path, folder: Path) -> None:
-    """Move a finished folder to its name; whoever comes second keeps what the first has published."""
+def _rename(fresh: Path, folder: Path) -> None:
     try:
-        os.rename(fresh, folder)
+        fresh.rename(folder)
     except OSError:
         if not folder.is_dir():
             raise
 
 
-def read_arrays(folder: Path, *, mapped: bool = False) -> Arrays:
-    """Read every .npy file of a folder, into memory or as private copy-on-write maps."""
-    return {path.stem: np.load(path, mmap_mode="c" if mapped else None) for path in sorted(folder.glob("*.npy"))}
+def open_array(path: Path, shape: tuple[int, ...]) -> np.memmap[Any, np.dtype[np.float32]]:
+    """A new float32 .npy file to be written through memory; refused if the disk has no room for it."""
+    size = 4 * math.prod(shape)
+    if shutil.disk_usage(path.parent).free < size:  # a map that outgrows the disk would kill the process
+        raise OSError(errno.ENOSPC, f"{size / 1e9:.1f} GB needed")
+    return np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=shape)
+
+
+def write_arrays(folder: Path, arrays: Mapping[str, Array], what: str) -> None:
+    """Write a folder of arrays that appears whole or not at all."""
+    with fresh_folder(folder, what) as fresh:
+        for name, array in arrays.items():
+            np.save(fresh / f"{name}.npy", array)
+
+
+def read_arrays(folder: Path) -> Arrays:
+    """Read every .npy file of a folder."""
+    return {path.stem: np.load(path) for path in sorted(folder.glob("*.npy"))}

@@ -45,7 +45,7 @@ class Stored:
             return read_arrays(cache)
         arrays = _read(layout, folder, self.name)
         self.verify(arrays, f"the files in {folder}")
-        write_arrays(cache, arrays)
+        write_arrays(cache, arrays, f"decoded {self.name}")
         return arrays
 
     def verify(self, arrays: Arrays, origin: str) -> None:

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from torch import nn
 
 from reticent.errors import UnknownName
-from reticent.models.cnn import cnn
+from reticent.models.convolutional import cnn
 from reticent.models.plain import head, linear, mlp
-from reticent.models.rnn import rnn
+from reticent.models.recurrent import rnn
+from reticent.models.residual import wrn_16_4, wrn_28_2
 from reticent.models.scattering import scattering_cnn, scattering_linear
-from reticent.models.wrn import wrn_16_4, wrn_28_2
 
 Builder = Callable[[tuple[int, ...], int, str], nn.Module]
 

@@ -1,0 +1,131 @@
+"""Features: computed once, found again by content, never mixed up, and clear about a full disk."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from reticent import data
+from reticent.data import arrays
+from reticent.errors import DataError, UnknownName
+
+
+class Counting(nn.Module):
+    """An extractor that knows how many rows it was asked for."""
+
+    def __init__(self, scale: float = 2.0):
+        super().__init__()
+        self.register_buffer("scale", torch.tensor(scale))
+        self.rows = 0
+
+    def forward(self, x):
+        self.rows += len(x)
+        return x.flatten(1) * self.scale
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("RETICENT_CACHE", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return data.load("digits")
+
+
+def test_scattering_of_digits(cache, digits):
+    found = data.features(digits, "scattering")
+    assert found.inputs == (81, 2, 2)
+    expected = data.Scattering((8, 8))(digits.test.x)
+    torch.testing.assert_close(found.test.x, expected, rtol=0, atol=1e-6)
+    assert torch.equal(found.train.y, digits.train.y)
+    assert "Scattering" in found.note
+
+
+def test_the_second_time_nothing_is_computed(cache, digits):
+    first, second = Counting(), Counting()
+    before = data.features(digits, first)
+    after = data.features(digits, second)
+    assert first.rows >= 1797
+    assert second.rows <= 2  # one row a split, to learn the shape
+    assert torch.equal(before.train.x, after.train.x)
+
+
+def test_other_weights_or_other_images_are_computed_anew(cache, digits):
+    data.features(digits, Counting())
+    other_weights = data.features(digits, Counting(3.0))
+    assert torch.equal(other_weights.train.x, digits.train.x.flatten(1) * 3)
+    changed = digits.train.x.clone()
+    changed[7, 0, 3, 3] += 0.25
+    moved = data.Dataset("digits", data.Examples(changed, digits.train.y), None, 10, "changed")
+    assert torch.equal(data.features(moved, Counting()).train.x, changed.flatten(1) * 2)
+
+
+def test_functions_are_cached_only_under_a_key(cache, digits):
+    data.features(digits, lambda x: x.flatten(1))
+    assert list(cache.iterdir()) == []
+    data.features(digits, lambda x: x.flatten(1), key="flat")
+    assert len(list((cache / "features").iterdir())) == 2
+
+
+def test_progress_ends_at_the_total(cache, digits):
+    seen = []
+    data.features(digits, "scattering", progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (1797, 1797)
+    assert seen == sorted(seen)
+
+
+def test_threads_are_as_they_were(cache, digits):
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        data.features(digits, "scattering")
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_a_failing_extractor_leaves_nothing_behind(cache, digits):
+    def fail(x):
+        if len(x) > 1:
+            raise RuntimeError("out of luck")
+        return x
+
+    with pytest.raises(RuntimeError, match="out of luck"):
+        data.features(digits, fail, key="fail")
+    assert list((cache / "features").iterdir()) == []
+
+
+def test_a_full_disk_is_an_error_with_a_remedy(cache, digits, monkeypatch):
+    full = type("Usage", (), {"free": 10})
+    monkeypatch.setattr(arrays.shutil, "disk_usage", lambda path: full)
+    with pytest.raises(DataError, match=r"RETICENT_CACHE"):
+        data.features(digits, "scattering")
+
+
+def test_writing_to_features_never_reaches_the_cache(cache, digits):
+    first = data.features(digits, Counting()).train.x
+    kept = first.clone()
+    first.zero_()
+    assert torch.equal(data.features(digits, Counting()).train.x, kept)
+
+
+def test_wrong_requests_are_refused(cache, digits):
+    with pytest.raises(UnknownName, match="scattering"):
+        data.features(digits, "scatering")
+    flat = data.features(digits, lambda x: x.flatten(1))
+    with pytest.raises(DataError, match="needs images"):
+        data.features(flat, "scattering")
+
+
+@pytest.mark.data
+def test_first_images_of_mnist_have_the_published_size(large):
+    mnist = data.load("mnist", folder=large("mnist"))
+    few = data.Dataset("few", mnist.train.take(range(64)), None, 10, "")
+    assert data.features(few, "scattering").train.x.shape == (64, 81, 7, 7)
+
+
+def test_the_cache_of_tests_is_not_the_users():
+    assert Path.home() not in data.places.cache_folder().parents

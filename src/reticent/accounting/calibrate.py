@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from scipy.optimize import brentq
+
 from reticent.accounting.budget import Budget
-from reticent.accounting.events import Gaussian, Subsampled
-from reticent.accounting.price import Accountant, Tally
+from reticent.accounting.events import (
+    AnnealedRelease,
+    Event,
+    Gaussian,
+    SelectiveAttempt,
+    SelectiveRelease,
+    Subsampled,
+)
+from reticent.accounting.price import Accountant, Tally, quick_epsilon
 from reticent.accounting.price import epsilon as price_of
 from reticent.errors import SettingError
 
@@ -43,12 +53,50 @@ def noise_multiplier(
 def least_noise(tally_of: Callable[[float], Tally], budget: Budget) -> float:
     """The least noise whose tally is within the budget; the tally must cost less the more noise there is."""
 
-    def affords(noise: float, accountant: Accountant) -> bool:
-        return price_of(tally_of(noise), budget.delta, accountant=accountant) <= budget.epsilon
+    def affords(noise: float) -> bool:
+        return within(tally_of(noise), budget)
 
-    if not affords(MOST_NOISE, budget.accountant):
-        raise SettingError(f"no noise reaches epsilon {budget.epsilon}: part of the plan does not depend on the noise")
-    return _search(lambda noise: affords(noise, budget.accountant), LEAST_NOISE, MOST_NOISE)
+    def excess(log_noise: float) -> float:
+        cost = quick_epsilon(tally_of(math.exp(log_noise)), budget.delta, budget.accountant)
+        return math.log(min(max(cost / budget.epsilon, 1e-9), 1e9))
+
+    guess = _search(lambda noise: _roughly(tally_of(noise), budget), LEAST_NOISE, MOST_NOISE, 1.05)
+    low, high = _bracket(excess, math.log(guess), budget)
+    noise = math.exp(brentq(excess, low, high, xtol=PRECISION / 2)) if high > low else math.exp(high)
+    while not affords(noise):
+        noise *= 1 + PRECISION / 2
+    return noise
+
+
+def _bracket(excess: Callable[[float], float], guess: float, budget: Budget) -> tuple[float, float]:
+    """Log noises round the place where the excess over the budget turns from above 0 to 0 or less."""
+    low = high = guess
+    stride = 0.1
+    while excess(high) > 0:
+        low, high, stride = high, high + stride, 2 * stride
+        if high > math.log(MOST_NOISE) + 1:
+            raise SettingError(
+                f"no noise reaches epsilon {budget.epsilon:g}: what the plan releases besides costs more than that"
+            )
+    while low == high or excess(low) <= 0:
+        low, high, stride = low - stride, low, 2 * stride
+        if low < math.log(LEAST_NOISE):
+            return high, high
+    return low, high
+
+
+def _roughly(tally: Tally, budget: Budget) -> bool:
+    """A cheap first opinion on `within`: every selective attempt or release counted as a plain step."""
+    plain: Counter[Event] = Counter()
+    for event, count in tally.items():
+        match event:
+            case SelectiveAttempt(rate, noise) | SelectiveRelease(SelectiveAttempt(rate, noise)):
+                plain[Subsampled(rate, Gaussian(noise))] += count
+            case AnnealedRelease(rate, noise):
+                plain[Subsampled(rate, Gaussian(noise))] += count
+            case _:
+                plain[event] += count
+    return price_of(plain, budget.delta, accountant="rdp") <= budget.epsilon
 
 
 def steps(epsilon: float, delta: float, sample_rate: float, noise_multiplier: float, **options: Any) -> int:
@@ -124,9 +172,9 @@ def largest(affords: Callable[[int], bool], most: int | None = None) -> int:
     return low
 
 
-def _search(affords: Callable[[float], bool], low: float, high: float) -> float:
+def _search(affords: Callable[[float], bool], low: float, high: float, ratio: float = 1 + PRECISION) -> float:
     """The affordable end of the bracket round the place where `affords` turns true."""
-    while high / low > 1 + PRECISION:
+    while high / low > ratio:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if affords(middle) else (middle, high)
     return high

@@ -69,8 +69,10 @@ def _where_loss_is(losses: Array, rate: float, noise_multiplier: float) -> Array
 
 def _between(points: Array) -> Array:
     """The standard normal mass between neighbouring points, accurate in both tails."""
-    left, right = points[:-1], points[1:]
-    return np.asarray(np.where(left > 0, ndtr(-left) - ndtr(-right), ndtr(right) - ndtr(left)))
+    tails = ndtr(-np.abs(points))
+    left, right = tails[:-1], tails[1:]
+    astride = (points[:-1] < 0) & (points[1:] > 0)
+    return np.asarray(np.where(astride, 1 - left - right, np.abs(left - right)))
 
 
 def _split(mass: Array, floor: Array, step: float) -> Array:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
+from scipy.signal import lfilter
 
 Array = NDArray[np.float64]
 
@@ -44,21 +45,27 @@ class Loss:
         above = self.values[start:] - epsilon
         return float(self.infinite - np.expm1(-np.maximum(above, 0.0)) @ self.mass[start:])
 
+    def deltas(self) -> Array:
+        """The hockey-stick divergence at every value of the grid."""
+        above = np.cumsum(self.mass[::-1])[::-1] - self.mass
+        return np.asarray(self.infinite + np.maximum(above - self._shrunk(), 0.0))
+
     def epsilon(self, delta: float) -> float:
-        """The smallest epsilon whose hockey-stick divergence is at most `delta`."""
+        """The smallest epsilon, 0 or more, whose hockey-stick divergence is at most `delta`."""
         if self.infinite > delta:
             return math.inf
         if self.delta(0.0) <= delta:
             return 0.0
-        low, high = 0, self.lowest + len(self.mass) - 1  # delta(low * step) > delta >= delta(high * step)
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if self.delta(middle * self.step) > delta else (low, middle)
-        mass = self.mass[high - self.lowest :]
-        shrunk = mass @ np.exp(
-            -self.step * np.arange(len(mass))
-        )  # between two grid points delta is affine in exp(epsilon)
-        return self.step * high + math.log((self.infinite + float(mass.sum()) - delta) / float(shrunk))
+        first = int(np.argmax(self.deltas() <= delta))  # the last value has delta == infinite: there is one
+        above = self.infinite + float(self.mass[first:].sum())
+        shrunk = float(self.mass[first] + self._shrunk()[first])
+        # below the first such value delta is above - exp(epsilon - value) * shrunk
+        return max(0.0, self.step * (self.lowest + first) + math.log((above - delta) / shrunk))
+
+    def _shrunk(self) -> Array:
+        """At every value v: the mass above it, each loss l weighted by exp(v - l)."""
+        shrink = math.exp(-self.step)
+        return np.asarray(lfilter([0.0, shrink], [1.0, -shrink], self.mass[::-1])[::-1])
 
 
 def from_library(pmf: Any) -> Loss:

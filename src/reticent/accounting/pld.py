@@ -20,7 +20,7 @@ Pair = tuple[Loss, Loss]
 RESOLUTION = 32
 """Grid steps in one standard deviation of the loss of an average event."""
 
-MOST_POINTS = 2**19
+MOST_POINTS = 2**18
 
 
 def has_pld(event: Event) -> bool:

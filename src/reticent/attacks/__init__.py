@@ -1,6 +1,5 @@
 """Attacks: what a model gives away about its training examples; attacks end in scores, metrics only see scores."""
 
-from reticent.attacks.ranking import Exposed, exposure, most_exposed
 from reticent.attacks.learned import black_box_split, blind, cross_fitted, posterior_features, transferred
 from reticent.attacks.lira import lira_offline, lira_online
 from reticent.attacks.metrics import (
@@ -20,6 +19,7 @@ from reticent.attacks.permitted import (
     permitted_tpr,
     permitted_tpr_gaussian,
 )
+from reticent.attacks.ranking import Exposed, exposure, most_exposed
 from reticent.attacks.rmia import rmia_matrix, rmia_offline, rmia_online
 from reticent.attacks.signals import Round, Signals, balanced_design, confidence
 from reticent.attacks.summary import Summary, summarise

@@ -21,8 +21,8 @@ SMALLEST_SPREAD = 1e-6
 
 def lira_online(view: Round, variance: Variance = "auto") -> Floats:
     """log N(phi; in) - log N(phi; out), with shadows that did and did not see each record."""
-    mean_in, spread_in = _fit(view.shadows, view.keep, variance, "with")
-    mean_out, spread_out = _fit(view.shadows, ~view.keep, variance, "without")
+    mean_in, spread_in = _fit(view.shadows, view.seen, variance, "with")
+    mean_out, spread_out = _fit(view.shadows, view.unseen, variance, "without")
     return _log_normal(view.phi, mean_in, spread_in) - _log_normal(view.phi, mean_out, spread_out)
 
 
@@ -31,7 +31,7 @@ def lira_offline(view: Round, variance: Variance = "auto") -> Floats:
 
     The paper's 1 - P[N(out) > phi] is this z through the normal law: the same order, without its ties at 1.
     """
-    mean_out, spread_out = _fit(view.shadows, ~view.keep, variance, "without")
+    mean_out, spread_out = _fit(view.shadows, view.unseen, variance, "without")
     return (view.phi - mean_out) / spread_out
 
 

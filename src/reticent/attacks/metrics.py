@@ -56,7 +56,7 @@ def roc(scores: Scores) -> Roc:
     """
     members, outsiders = np.sort(scores.members), np.sort(scores.outsiders)
     thresholds = np.unique(np.concatenate([members, outsiders]))[::-1]
-    above = [1 - np.searchsorted(side, thresholds, side="left") / len(side) for side in (outsiders, members)]
+    above = [(len(side) - np.searchsorted(side, thresholds)) / len(side) for side in (outsiders, members)]
     fpr, tpr = (np.concatenate([[0.0], rates]) for rates in above)
     return Roc(fpr, tpr, np.concatenate([[np.inf], thresholds]))
 

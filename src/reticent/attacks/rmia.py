@@ -15,14 +15,14 @@ OFFLINE_GRID = tuple(round(0.1 * i, 1) for i in range(11))
 def rmia_online(view: Round, gamma: float = 1.0) -> Floats:
     """RMIA with p(x) averaged over models with and without the record (Zarifzadeh et al. 2024)."""
     p = probability(view.shadows)
-    usual = (_mean(p, view.keep) + _mean(p, ~view.keep)) / 2
+    usual = (_mean(p, view.seen) + _mean(p, view.unseen)) / 2
     usual_z = probability(view.shadow_population).mean(axis=0)
     return _beaten(probability(view.phi) / usual, probability(view.population) / usual_z, gamma)
 
 
 def rmia_offline(view: Round, offline_a: float, gamma: float = 1.0) -> Floats:
     """RMIA with models that did not see the record: p(x) = ((1+a) p_out(x) + 1 - a) / 2 (Zarifzadeh et al. 2024)."""
-    usual = _lift(_mean(probability(view.shadows), ~view.keep), offline_a)
+    usual = _lift(_mean(probability(view.shadows), view.unseen), offline_a)
     usual_z = _lift(probability(view.shadow_population).mean(axis=0), offline_a)
     return _beaten(probability(view.phi) / usual, probability(view.population) / usual_z, gamma)
 

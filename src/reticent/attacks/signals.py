@@ -86,26 +86,33 @@ class Signals:
             yield self.round(target)
 
     def round(self, target: int) -> Round:
-        """The view of an adversary who attacks one model and never counts it among the shadows."""
+        """The view of an adversary who attacks one model and never counts it among the shadows.
+
+        In a balanced design the others alone tell whether the target saw a record: one of them is missing on that side.
+        So one model of the larger side is set aside for each record; else its count would leak into every spread.
+        """
         others = np.arange(len(self.phi)) != target
-        return Round(
-            phi=self.phi[target],
-            shadows=self.phi[others],
-            keep=self.keep[others],
-            population=self.population[target],
-            shadow_population=self.population[others],
-        )
+        seen = self.keep[others]
+        unseen = ~seen
+        excess = seen.sum(axis=0) - unseen.sum(axis=0)
+        if (np.abs(excess) == 1).all():
+            larger = np.where(excess > 0, seen, unseen)
+            lots = np.random.default_rng(target).random(seen.shape) * larger
+            spare = np.arange(len(seen))[:, None] == lots.argmax(axis=0)
+            seen, unseen = seen & ~spare, unseen & ~spare
+        return Round(self.phi[target], self.phi[others], seen, unseen, self.population[target], self.population[others])
 
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """What the adversary has against one target: its phi, and the shadows with their membership.
+    """What the adversary has against one target: its phi, and which shadows did and did not see each record.
 
     The target's own membership is not here, so no attack can be tuned on it.
     """
 
     phi: Floats
     shadows: Floats
-    keep: Bools
+    seen: Bools
+    unseen: Bools
     population: Floats
     shadow_population: Floats

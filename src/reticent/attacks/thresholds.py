@@ -54,8 +54,8 @@ def by_reference(view: Round) -> Floats:
     The threshold of level a is the a-quantile of the record's loss over the models that did not see it: here its
     inverse, linear between the few models and saturating beyond the last, so that records do not tie.
     """
-    outs = np.sort(np.where(view.keep, np.nan, view.shadows), axis=0)  # NaN sorts to the end
-    count = (~view.keep).sum(axis=0)
+    outs = np.sort(np.where(view.unseen, view.shadows, np.nan), axis=0)  # NaN sorts to the end
+    count = view.unseen.sum(axis=0)
     if (count == 0).any():
         raise SettingError("the reference attack needs a model without each record: train more models")
     below = (outs < view.phi).sum(axis=0)
@@ -71,7 +71,7 @@ def by_reference(view: Round) -> Floats:
 
 def by_shadow(view: Round) -> Floats:
     """Shadow attack: a class-balanced logistic regression on the shadows' pooled losses (Ye et al. 2022, attack S)."""
-    losses = loss(view.shadows).reshape(-1, 1)
+    inside, outside = loss(view.shadows[view.seen]), loss(view.shadows[view.unseen])
     classifier = LogisticRegression(class_weight="balanced")
-    classifier.fit(losses, view.keep.ravel())
+    classifier.fit(np.concatenate([inside, outside])[:, None], np.arange(len(inside) + len(outside)) < len(inside))
     return np.asarray(classifier.decision_function(loss(view.phi).reshape(-1, 1)), dtype=np.float64)

@@ -1,0 +1,61 @@
+"""Learned attacks: they transfer, they never score a record they were fitted on, and the blind baseline sees shifts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import softmax
+
+from reticent.attacks.learned import black_box_split, blind, cross_fitted, posterior_features, transferred
+from reticent.attacks.metrics import Scores, auc, auc_standard_error
+from reticent.errors import SettingError
+
+
+def test_the_split_is_a_partition_in_the_papers_proportion() -> None:
+    parts = black_box_split(600, seed=1)
+    assert [len(part) for part in parts] == [200, 100, 200, 100]
+    assert sorted(np.concatenate(parts)) == list(range(600))
+
+
+def test_features_do_not_depend_on_the_order_of_the_classes(rng: np.random.Generator) -> None:
+    posteriors, labels = softmax(rng.normal(size=(20, 5)), axis=1), rng.integers(0, 5, 20)
+    order = rng.permutation(5)
+    moved = posterior_features(posteriors[:, order], np.argsort(order)[labels])
+    np.testing.assert_allclose(moved, posterior_features(posteriors, labels))
+
+
+@pytest.mark.parametrize("kind", ["mlp", "forest"])
+def test_a_shadow_models_members_teach_about_the_targets(overfitted: object, kind: str) -> None:
+    toy = overfitted
+    posteriors = [torch.softmax(model(toy.x[:500]), 1).detach().numpy() for model in toy.models[:2]]
+    sides = []
+    for model, keep in zip(posteriors, toy.signals.keep, strict=False):
+        features = posterior_features(model, toy.y[:500].numpy())
+        sides.append((features[keep], features[~keep]))
+    assert auc(transferred(sides[1], sides[0], kind)) > 0.6
+
+
+@pytest.mark.parametrize("kind", ["mlp", "forest"])
+def test_cross_fitting_finds_nothing_in_noise(rng: np.random.Generator, kind: str) -> None:
+    keep = np.arange(400) < 200
+    scores = Scores.of(cross_fitted(rng.normal(size=(400, 8)), keep, kind), keep)
+    assert abs(auc(scores) - 0.5) < 4 * auc_standard_error(scores)
+
+
+def test_cross_fitting_finds_what_is_there(rng: np.random.Generator) -> None:
+    keep = np.arange(400) < 200
+    assert auc(Scores.of(cross_fitted(rng.normal(size=(400, 3)) + keep[:, None], keep), keep)) > 0.75
+
+
+def test_the_blind_baseline_is_near_half_without_a_shift_and_far_with_one(rng: np.random.Generator) -> None:
+    keep = rng.random(400) < 0.5
+    records = rng.normal(size=(400, 4, 4))
+    fair = blind(records, keep)
+    assert abs(auc(fair) - 0.5) < 4 * auc_standard_error(fair)
+    assert auc(blind(records + keep[:, None, None], keep)) > 0.9
+
+
+def test_too_few_records_cannot_be_cross_fitted() -> None:
+    with pytest.raises(SettingError, match="5 members"):
+        cross_fitted(np.zeros((6, 1)), np.arange(6) < 3)

@@ -118,17 +118,23 @@ def test_divides_by_the_declared_batch_size_and_steps_on_an_empty_draw(blobs: Pa
 def test_divisor_does_not_follow_the_realised_size(blobs: Pair) -> None:
     """One example of clipped gradient C must move the mean by C / declared, whoever else takes part."""
     x, y = blobs
-    run = make((x[:1], y[:1]), nn.Linear(4, 2), lr=1.0, method=rt.methods.dpsgd(noise_multiplier=0.0, max_grad_norm=1e-3),
-               batch_size=1, rounds=1)
+    run = make(
+        (x[:1], y[:1]),
+        nn.Linear(4, 2),
+        lr=1.0,
+        method=rt.methods.dpsgd(noise_multiplier=0.0, max_grad_norm=1e-3),
+        batch_size=1,
+        rounds=1,
+    )
     before = vector(run).clone()
     list(run)
     assert (vector(run) - before).norm().item() == pytest.approx(1e-3, rel=1e-4)
 
 
 def test_micro_batches_change_nothing_but_memory(blobs: Pair) -> None:
-    runs = [make(blobs, net().double(), max_physical_batch_size=size) for size in (None, 1, 7, 64)]
     double = (blobs[0].double(), blobs[1])
-    for run in (runs := [make(double, net().double(), max_physical_batch_size=s) for s in (None, 1, 7, 64)]):
+    runs = [make(double, net().double(), max_physical_batch_size=size) for size in (None, 1, 7, 64)]
+    for run in runs:
         list(run)
     for run in runs[1:]:
         assert torch.allclose(vector(run), vector(runs[0]), rtol=1e-12, atol=1e-14)
@@ -138,8 +144,16 @@ def test_schedulers_and_adam_are_the_users_own(blobs: Pair) -> None:
     model = net()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 2, gamma=0.5)
-    run = rt.Run(model, optimizer, blobs, method=rt.methods.dpsgd(noise_multiplier=1.0), batch_size=20, rounds=4,
-                 scheduler=scheduler, seed=0)
+    run = rt.Run(
+        model,
+        optimizer,
+        blobs,
+        method=rt.methods.dpsgd(noise_multiplier=1.0),
+        batch_size=20,
+        rounds=4,
+        scheduler=scheduler,
+        seed=0,
+    )
     list(run)
     assert optimizer.param_groups[0]["lr"] == pytest.approx(0.025)
     assert set(model.state_dict()) == set(net().state_dict())
@@ -219,12 +233,25 @@ def test_bad_models_and_data_are_named(blobs: Pair) -> None:
 def test_optimizers_that_would_peek_are_refused(blobs: Pair) -> None:
     model = net()
     with pytest.raises(SettingError, match="LBFGS"):
-        rt.Run(model, torch.optim.LBFGS(model.parameters()), blobs, method=rt.methods.dpsgd(noise_multiplier=1.0),
-               batch_size=20, rounds=1)
+        rt.Run(
+            model,
+            torch.optim.LBFGS(model.parameters()),
+            blobs,
+            method=rt.methods.dpsgd(noise_multiplier=1.0),
+            batch_size=20,
+            rounds=1,
+        )
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with pytest.raises(SettingError, match="ReduceLROnPlateau"):
-        rt.Run(model, optimizer, blobs, method=rt.methods.dpsgd(noise_multiplier=1.0), batch_size=20, rounds=1,
-               scheduler=torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer))
+        rt.Run(
+            model,
+            optimizer,
+            blobs,
+            method=rt.methods.dpsgd(noise_multiplier=1.0),
+            batch_size=20,
+            rounds=1,
+            scheduler=torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer),
+        )
 
 
 def test_saved_model_loads_in_plain_pytorch_and_here(blobs: Pair, tmp_path: Any) -> None:

@@ -91,7 +91,11 @@ class Run:
         self._settings = self._describe(method, loss, seed)
         self._folder = Folder(Path(folder), resume=resume, seconds=checkpoint_seconds) if folder is not None else None
         stored = self._folder.read() if self._folder is not None else None
-        self._coins = Coins.restored(stored["coins"]) if stored else Coins.from_seed(seed) if seed is not None else Coins.fresh()
+        if stored is not None:
+            refuse_changes(stored["settings"], self._settings)
+        self._coins = (
+            Coins.restored(stored["coins"]) if stored else Coins.from_seed(seed) if seed is not None else Coins.fresh()
+        )
         self._vault = Vault(
             found,
             coins=self._coins,
@@ -131,16 +135,17 @@ class Run:
         return Step(self.number, kept)
 
     def _advance(self, dials: Dials) -> bool:
-        """One round: draw, ask, release, point, step, settle."""
-        method, vault, task = self.plan.method, self._vault, self._task
+        """One round: candidates are tried until one is kept, or as many as the gate allows."""
         if self._diagnostics is not None:
             self._diagnostics.begin(self.number)
-        with (
-            vault.round(self.number),
-            self._known_chance(),
-            self._covered(method.charge(dials)),
-            Trial(task.flat, self.optimizer, self.scheduler) as trial,
-        ):
+        gate = self.plan.method.gate
+        with self._vault.round(self.number), self._known_chance(), self._covered(self.plan.method.charge(dials)):
+            return any(self._attempt(dials, number) for number in range(gate.attempts))
+
+    def _attempt(self, dials: Dials, number: int) -> bool:
+        """One candidate: draw, ask, release, point, step, settle; dropped, everything goes back."""
+        method, vault, task = self.plan.method, self._vault, self._task
+        with Trial(task.flat, self.optimizer, self.scheduler) as trial:
             draw = vault.draw(method.sampler, dials)
             sealed = vault.ask(GradientSum(task, method.bound, dials), draw)
             released = vault.release(sealed, method.noise(dials.noise_multiplier))
@@ -148,8 +153,10 @@ class Run:
             self.optimizer.step()
             if self.scheduler is not None:
                 self.scheduler.step()
-            coin = float(self._coins.at(self.number, "gate").random())
-            kept = method.gate.settle(Proposal(vault, task, dials, trial.before, self.kept, self.rejections, coin))
+            coin = float(self._coins.at(self.number, "gate", number).random())
+            kept = method.gate.settle(
+                Proposal(vault, task, dials, sealed, released, trial.before, self.kept, self.rejections, coin)
+            )
             if kept:
                 trial.keep()
         return kept
@@ -182,7 +189,9 @@ class Run:
     def private_diagnostics(self) -> list[dict[str, object]]:
         """Numbers about the examples, for research; not covered by the guarantee, never to be shown with the model."""
         if self._diagnostics is None:
-            raise SettingError("private diagnostics were not recorded: say private_diagnostics=True when making the run")
+            raise SettingError(
+                "private diagnostics were not recorded: say private_diagnostics=True when making the run"
+            )
         return self._diagnostics.records()
 
     # -- stopping and resuming -----------------------------------------------------------------------------------
@@ -195,6 +204,7 @@ class Run:
             "settings": self._settings,
             "coins": self._coins.keepsake(),
             "examples": self._vault.fingerprint(),
+            "memory": self._vault.memory,
             "number": self.number,
             "kept": self.kept,
             "rejections": self.rejections,
@@ -205,13 +215,13 @@ class Run:
         self._folder.write(tree)
 
     def _restore(self, tree: dict[str, Any]) -> None:
-        refuse_changes(tree["settings"], self._settings)
         if tree["examples"] != self._vault.fingerprint():
             raise ResumeError(
                 "the examples differ from those the run was started with: the same noise on other data would reveal it. "
                 "Resume with the same data, or start a new run in another folder."
             )
         self.number, self.kept, self.rejections = tree["number"], tree["kept"], tree["rejections"]
+        self._vault.memory.update(tree["memory"])
         self.model.load_state_dict(tree["model"])
         self.optimizer.load_state_dict(tree["optimizer"])
         if self.scheduler is not None:

@@ -40,6 +40,26 @@ class Clip:
         return dials.max_grad_norm
 
 
+@dataclass(frozen=True)
+class Normalise:
+    """Scale every gradient to a norm just under 1, whatever its length: AUTO-S (Bu et al. 2023)."""
+
+    stability: float = 0.01
+
+    def weights(self, norms: Tensor, dials: Dials) -> Tensor:  # noqa: ARG002 - there is no clip norm to choose
+        """1 / (norm + gamma).
+
+        >>> norms = torch.tensor([0.005, 1.0])
+        >>> norms * Normalise().weights(norms, Dials(10, 5, 1.0, 1.0))
+        tensor([0.3333, 0.9901])
+        """
+        return finite(1 / (norms + self.stability), norms)
+
+    def sensitivity(self, dials: Dials) -> float:  # noqa: ARG002
+        """1: no gradient is longer after scaling."""
+        return 1.0
+
+
 def finite(weights: Tensor, norms: Tensor) -> Tensor:
     """The weights, with 0 for examples whose gradient is not finite: they take part and count for nothing."""
     return torch.where(torch.isfinite(norms), weights, torch.zeros_like(weights))

@@ -19,6 +19,8 @@ class Dials:
     batch_size: float
     max_grad_norm: float
     noise_multiplier: float
+    number: int = 0
+    """Which round it is."""
 
     def __post_init__(self) -> None:
         if self.size < 1:

@@ -7,9 +7,14 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from reticent.accounting import Event, Subsampled
 from reticent.inside.dials import Dials
+
+
+Memory = dict[str, Tensor]
+"""What the vault remembers of each example between rounds: private."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +33,7 @@ class Draw:
 class Sampler(Protocol):
     """Promise: `amplify` describes `draw` at least as badly as it is, for every dataset."""
 
-    def draw(self, dials: Dials, coins: np.random.Generator) -> Draw:
+    def draw(self, dials: Dials, coins: np.random.Generator, memory: Memory) -> Draw:
         """Choose who takes part."""
         ...
 
@@ -41,7 +46,7 @@ class Sampler(Protocol):
 class Poisson:
     """Every example takes part by a coin of its own, with chance batch_size / size (Abadi et al. 2016, section 3.1)."""
 
-    def draw(self, dials: Dials, coins: np.random.Generator) -> Draw:
+    def draw(self, dials: Dials, coins: np.random.Generator, memory: Memory) -> Draw:  # noqa: ARG002 - all are alike
         """Draw the number of examples first, then which: the same law as a coin each, at a cost that ignores the size."""
         count = coins.binomial(dials.size, dials.rate)
         index = coins.choice(dials.size, count, replace=False, shuffle=False)
@@ -56,7 +61,7 @@ class Poisson:
 class Everyone:
     """Everybody takes part: nothing is amplified."""
 
-    def draw(self, dials: Dials, coins: np.random.Generator) -> Draw:  # noqa: ARG002 - nothing is left to chance
+    def draw(self, dials: Dials, coins: np.random.Generator, memory: Memory) -> Draw:  # noqa: ARG002 - nothing is left to chance
         """All examples."""
         return Draw(np.arange(dials.size), self, dials)
 

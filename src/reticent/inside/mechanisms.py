@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -40,6 +41,36 @@ class GaussianNoise:
     def _open(self, sealed: Sealed, coins: np.random.Generator) -> Tensor:
         noise = normal_like(sealed._value, coins)
         return noise.mul_(self.noise_multiplier * sealed.sensitivity).add_(sealed._value)
+
+
+@dataclass(frozen=True)
+class AcceptanceCoin:
+    """A coin whose chance goes smoothly from `low` to `high` with a sum of gains, each within one unit.
+
+    One gain moves the logarithm of the chance by at most `influence`. Priced only as part of a selective attempt.
+    """
+
+    low: float
+    high: float
+    influence: float
+
+    def event(self) -> Event:
+        """Nothing is proved for the coin by itself."""
+        return Unbounded("an acceptance coin was released outside a selective attempt")
+
+    def chance(self, gains: float) -> float:
+        """The chance to be kept: half-way (in logarithm) at no gain.
+
+        >>> coin = AcceptanceCoin(0.25, 1.0, 0.1)
+        >>> coin.chance(0.0), coin.chance(-1e9), round(coin.chance(1e9), 6)
+        (0.5, 0.25, 1.0)
+        """
+        span = math.log(self.high / self.low)
+        return self.low * math.exp(min(max(span / 2 + self.influence * gains, 0.0), span))
+
+    def _open(self, sealed: Sealed, coins: np.random.Generator) -> Tensor:
+        kept = coins.random() < self.chance(float(sealed._value))
+        return torch.tensor(1.0 if kept else 0.0)
 
 
 def normal_like(value: Tensor, coins: np.random.Generator) -> Tensor:

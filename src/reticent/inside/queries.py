@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,6 +13,7 @@ from reticent.gradients import norms, norms_and_sum
 from reticent.inside.bounds import Bound
 from reticent.inside.dials import Dials
 from reticent.inside.store import Batch
+from reticent.inside.taken import Taken
 from reticent.inside.task import Task
 
 
@@ -25,8 +25,8 @@ class Query(Protocol):
         """The most one example can move the answer."""
         ...
 
-    def answer(self, batches: Iterable[Batch]) -> Tensor:
-        """The private answer for the examples drawn (possibly none), which come in one or more batches."""
+    def answer(self, taken: Taken) -> Tensor:
+        """The private answer for the examples drawn (possibly none)."""
         ...
 
 
@@ -43,13 +43,13 @@ class GradientSum:
         """What the bound promises."""
         return self.bound.sensitivity(self.dials)
 
-    def answer(self, batches: Iterable[Batch]) -> Tensor:
+    def answer(self, taken: Taken) -> Tensor:
         """Add up the gradients, each with the weight that its norm earns."""
         task = self.task
         total = torch.zeros_like(task.flat.vector)
         views = task.flat.views(total)
         limit = task.max_physical_batch_size
-        for batch in batches:
+        for batch in taken.batches():
             norms_and_sum(task.model, task.loss, batch, self._weigh, max_physical_batch_size=limit, into=views)
         if not torch.isfinite(total).all():
             raise ModelError(
@@ -77,11 +77,11 @@ class NormSum:
         """One norm counts at most `limit`."""
         return self.limit
 
-    def answer(self, batches: Iterable[Batch]) -> Tensor:
+    def answer(self, taken: Taken) -> Tensor:
         """Add up the norms; one that is not finite counts nothing."""
         task = self.task
         total = torch.zeros((), dtype=torch.float64)
-        for batch in batches:
+        for batch in taken.batches():
             found = norms(task.model, task.loss, batch, max_physical_batch_size=task.max_physical_batch_size)
             total += torch.where(torch.isfinite(found), found.clamp(max=self.limit), 0.0).double().sum().cpu()
         return total
@@ -103,17 +103,39 @@ class LossChange:
         """One example can turn the mean round: from one end of the cut to the other."""
         return 2 * self.limit
 
-    def answer(self, batches: Iterable[Batch]) -> Tensor:
+    def answer(self, taken: Taken) -> Tensor:
         """Mean loss here minus mean loss at `before`."""
-        total, count = torch.zeros((), dtype=torch.float64), 0
-        with torch.no_grad():
-            for batch in batches:
-                here = self._losses(batch)
-                with self.task.flat.moved_to(self.before):
-                    total += (here - self._losses(batch)).sum().cpu()
-                count += len(here)
+        changes = loss_changes(self.task, self.before, taken)
+        mean = changes.sum() / max(len(changes), 1)
         # A loss that is not a number is judged as the worst there is, so that it cannot help a candidate in.
-        return torch.nan_to_num(total / max(count, 1), nan=self.limit).clamp(-self.limit, self.limit)
+        return torch.nan_to_num(mean, nan=self.limit).clamp(-self.limit, self.limit)
 
-    def _losses(self, batch: Batch) -> Tensor:
-        return self.task.loss(self.task.model, batch).double()
+
+@dataclass(frozen=True, eq=False)
+class LossGain:
+    """The sum of the examples' gains since `before`, each in units of `limit` and cut to [-1, 1]."""
+
+    task: Task
+    before: Tensor
+    limit: float
+
+    @property
+    def sensitivity(self) -> float:
+        """One example adds at most one unit."""
+        return 1.0
+
+    def answer(self, taken: Taken) -> Tensor:
+        """Add up the gains; one that is not a number counts as a full loss."""
+        gains = -loss_changes(self.task, self.before, taken) / self.limit
+        return torch.nan_to_num(gains, nan=-1.0).clamp(-1, 1).sum()
+
+
+def loss_changes(task: Task, before: Tensor, taken: Taken) -> Tensor:
+    """Each example's loss here minus its loss at `before`."""
+    changes = [torch.zeros(0, dtype=torch.float64)]
+    with torch.no_grad():
+        for batch in taken.batches():
+            here = task.loss(task.model, batch).double()
+            with task.flat.moved_to(before):
+                changes.append((here - task.loss(task.model, batch).double()).cpu())
+    return torch.cat(changes)

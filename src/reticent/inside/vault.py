@@ -17,9 +17,7 @@ from reticent.inside.mechanisms import Mechanism
 from reticent.inside.queries import Query
 from reticent.inside.sealed import Sealed
 from reticent.inside.store import Batch, Device, Store, as_bytes, blank, leaves, moved
-
-CHUNK = 8192
-"""So many examples are fetched at a time, however large the draw: it bounds memory, not the answer."""
+from reticent.inside.taken import Taken
 
 
 class Vault:
@@ -33,12 +31,11 @@ class Vault:
         self._coins = coins
         self._device = device
         self._allowance = allowance
-        self._round = 0
-        self._draws = 0
-        self._noises = 0
-        self._entries = 0
+        self._round = self._draws = self._asks = self._noises = self._entries = 0
         self._attempt: _Attempt | None = None
         self.ledger = ledger
+        self.memory: dict[str, Tensor] = {}
+        """What samplers remember of each example; private, and part of a checkpoint."""
         for entry in ledger:
             allowance.spend(entry.event)
 
@@ -58,7 +55,8 @@ class Vault:
     @contextmanager
     def round(self, number: int) -> Iterator[None]:
         """Everything that happens inside belongs to this round; coins and ledger lines are numbered by it."""
-        self._round, self._draws, self._noises, self._entries = number, 0, 0, 0
+        self._round = number
+        self._draws = self._asks = self._noises = self._entries = 0
         yield
 
     @contextmanager
@@ -79,11 +77,14 @@ class Vault:
         """Choose who takes part; who it is stays in the vault."""
         coins = self._coins.at(self._round, "draw", self._draws)
         self._draws += 1
-        return sampler.draw(dials, coins)
+        return sampler.draw(dials, coins, self.memory)
 
     def ask(self, query: Query, draw: Draw) -> Sealed:
         """Answer a query for the examples drawn, sealed."""
-        return Sealed(query.answer(self._batches(draw)), query.sensitivity, draw)
+        coins = self._coins.at(self._round, "ask", self._asks)
+        self._asks += 1
+        taken = Taken(draw, coins, self.memory, self._examples, self._device)
+        return Sealed(query.answer(taken), query.sensitivity, draw)
 
     def release(self, sealed: Sealed, mechanism: Mechanism) -> Tensor:
         """The door: refuse if over budget, write the ledger, then add noise."""
@@ -111,11 +112,6 @@ class Vault:
         self._entries += 1
         if self.ledger.record(entry):
             self._allowance.spend(event)
-
-    def _batches(self, draw: Draw) -> Iterator[Batch]:
-        """The examples drawn, at most CHUNK at a time; nobody drawn: one batch of length zero."""
-        for start in range(0, max(len(draw._index), 1), CHUNK):
-            yield moved(self._examples.take(draw._index[start : start + CHUNK]), self._device)
 
 
 class _Attempt:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reticent.accounting import Event
 from reticent.inside import Bound, Clip, Dials, GaussianNoise, Mechanism, Poisson, Sampler
@@ -27,6 +27,10 @@ class Method:
     gate: Gate = Open()  # noqa: RUF009
     control: Control = Steady()  # noqa: RUF009
     optimizer: str = "sgd"
+
+    def turned(self, dials: Dials, number: int) -> Dials:
+        """The dials of one round, from those the run was planned with."""
+        return self.control.turn(replace(dials, number=number))
 
     def gradient_event(self, dials: Dials) -> Event:
         """What releasing one noisy gradient costs by itself."""

@@ -6,18 +6,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from reticent.accounting import (
-    Allowance,
-    Budget,
-    Event,
-    Guarantee,
-    Planned,
-    Price,
-    Unbounded,
-    Unlimited,
-    calibrate,
-    price,
-)
+from reticent.accounting import Allowance, Budget, Event, Guarantee, Planned, Price, Unlimited, calibrate, price
 from reticent.errors import SettingError
 from reticent.inside import Dials
 from reticent.methods.method import Method
@@ -34,7 +23,7 @@ class Plan:
 
     def turned(self, number: int) -> Dials:
         """The dials of one round."""
-        return self.method.control.turn(self.dials, number)
+        return self.method.turned(self.dials, number)
 
     def tally(self, rounds: int | None = None) -> dict[Event, int]:
         """How often each event will be written in so many rounds (all of them, if not said)."""
@@ -48,15 +37,8 @@ class Plan:
 
     def guarantee(self, *, seeded: bool) -> Guarantee:
         """What this plan promises for every run of it."""
-        proved = math.isfinite(self.price.epsilon)
-        return Guarantee(
-            status="proved" if proved else "none",
-            epsilon=self.price.epsilon,
-            delta=self.price.delta,
-            accountant=self.price.accountant,
-            order=self.price.order,
-            rdp=self.price.rdp,
-            pld=self.price.pld,
+        return Guarantee.of(
+            self.price,
             covers=("every release of training: all checkpoints, the final model, and when it stopped",),
             excludes=(
                 "choices made by looking at the data before the run (settings, preprocessing)",
@@ -64,7 +46,6 @@ class Plan:
             ),
             assumptions=("the number of examples is public",),
             seeded=seeded,
-            why=self.price.why,
         )
 
 
@@ -72,7 +53,7 @@ def tally(method: Method, dials: Dials, rounds: int) -> dict[Event, int]:
     """How often each event is written in so many rounds of a method."""
     found: Counter[Event] = Counter()
     for number in range(rounds):
-        found.update(method.charge(method.control.turn(dials, number)).events)
+        found.update(method.charge(method.turned(dials, number)).events)
     return dict(found)
 
 
@@ -130,9 +111,9 @@ def _calibrated(method: Method, size: int, batch_size: float, rounds: int, budge
     def spent(noise: float) -> dict[Event, int]:
         return tally(method, _dials(replace(method, noise_multiplier=noise), size, batch_size), rounds)
 
-    if any(isinstance(event, Unbounded) for event in spent(1.0)):
+    if math.isinf(price(spent(1e3), budget.delta, accountant="rdp").epsilon):
         raise SettingError(f"{method.name} gives no differential privacy: set its noise_multiplier, not a budget")
-    return replace(method, noise_multiplier=calibrate.noise(spent, budget))
+    return replace(method, noise_multiplier=calibrate.least_noise(spent, budget))
 
 
 def _affordable(method: Method, dials: Dials, rounds: int | None, budget: Budget) -> int:

@@ -9,10 +9,10 @@ from reticent.inside import Dials
 
 
 class Control(Protocol):
-    """A schedule fixed before the run: the dials of any round follow from its number alone."""
+    """A schedule fixed before the run: the dials of a round follow from its number alone."""
 
-    def turn(self, dials: Dials, number: int) -> Dials:
-        """The dials of round `number`, given those the run was planned with."""
+    def turn(self, dials: Dials) -> Dials:
+        """The dials of round `dials.number`, given those the run was planned with."""
         ...
 
 
@@ -20,6 +20,6 @@ class Control(Protocol):
 class Steady:
     """The same dials in every round."""
 
-    def turn(self, dials: Dials, number: int) -> Dials:  # noqa: ARG002 - every round is the same
+    def turn(self, dials: Dials) -> Dials:
         """The dials as they are."""
         return dials

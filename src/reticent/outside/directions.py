@@ -23,3 +23,17 @@ class Unchanged:
     def point(self, released: Tensor) -> Tensor:
         """The same vector."""
         return released
+
+
+@dataclass(frozen=True)
+class Sign:
+    """Only the sign of each coordinate (Ghosh & Das 2024, algorithm 3); post-processing: it costs and saves no privacy."""
+
+    def point(self, released: Tensor) -> Tensor:
+        """+1, -1, or 0 for an exact 0.
+
+        >>> import torch
+        >>> Sign().point(torch.tensor([-0.2, 3.0]))
+        tensor([-1.,  1.])
+        """
+        return released.sign()

@@ -8,7 +8,7 @@ from typing import Protocol
 from torch import Tensor
 
 from reticent.accounting import Event
-from reticent.inside import Dials, Task, Vault
+from reticent.inside import Dials, Sealed, Task, Vault
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,8 @@ class Proposal:
     vault: Vault
     task: Task
     dials: Dials
+    sealed: Sealed
+    released: Tensor
     before: Tensor
     kept: int
     rejections: int
@@ -38,6 +40,11 @@ class Proposal:
 
 class Gate(Protocol):
     """Promise: `charge` lists what a round releases, whatever the data."""
+
+    @property
+    def attempts(self) -> int:
+        """How many candidates one round may try until one is kept: 1, unless rejections stay hidden."""
+        ...
 
     def charge(self, gradient: Event, dials: Dials) -> Charge:
         """What a round costs whose gradient release is `gradient`."""
@@ -51,6 +58,11 @@ class Gate(Protocol):
 @dataclass(frozen=True)
 class Open:
     """Every update is kept."""
+
+    @property
+    def attempts(self) -> int:
+        """One."""
+        return 1
 
     def charge(self, gradient: Event, dials: Dials) -> Charge:  # noqa: ARG002 - only the gradient is paid for
         """The gradient's own event."""

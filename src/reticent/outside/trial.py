@@ -48,7 +48,9 @@ class Trial:
         self._schedule = copy.deepcopy(self._scheduler.state_dict()) if self._scheduler is not None else None
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._flat.clear()
         if self._kept and kind is None:
             return

@@ -1,0 +1,32 @@
+"""Taken: the examples a draw chose, as a query sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from torch import Tensor
+
+from reticent.inside.draws import Draw
+from reticent.inside.store import Batch, Device, Store, moved
+
+CHUNK = 8192
+"""So many examples are fetched at a time, however large the draw: it bounds memory, not the answer."""
+
+
+@dataclass(frozen=True, eq=False)
+class Taken:
+    """Everything code inside may use to answer a query: the examples drawn, coins, and what is remembered of each."""
+
+    draw: Draw
+    coins: np.random.Generator
+    memory: dict[str, Tensor]
+    _store: Store = field(repr=False)
+    _device: Device = "cpu"
+
+    def batches(self) -> Iterator[Batch]:
+        """The examples drawn, at most CHUNK at a time; nobody drawn: one batch of length zero."""
+        index = self.draw._index
+        for start in range(0, max(len(index), 1), CHUNK):
+            yield moved(self._store.take(index[start : start + CHUNK]), self._device)

@@ -155,7 +155,7 @@ class Run:
                 self.scheduler.step()
             coin = float(self._coins.at(self.number, "gate", number).random())
             kept = method.gate.settle(
-                Proposal(vault, task, dials, sealed, released, trial.before, self.kept, self.rejections, coin)
+                Proposal(vault, task, dials, sealed, released, trial.before, self.kept, self.rejections + number, coin)
             )
             if kept:
                 trial.keep()

@@ -1,8 +1,27 @@
 """Methods: one paper, one small file: DP-SGD with a stage replaced."""
 
+from reticent.methods.auto_s import auto_s
 from reticent.methods.dpsgd import dpadam, dpsgd
+from reticent.methods.dpsign import dpsign_adam, dpsign_sgd
+from reticent.methods.dpsur import dpsur
 from reticent.methods.method import Method
+from reticent.methods.noise_decay import noise_decay
 from reticent.methods.plan import Plan, plan
 from reticent.methods.registry import get, names
+from reticent.methods.sa_dpsgd import sa_dpsgd
 
-__all__ = ["Method", "Plan", "dpadam", "dpsgd", "get", "names", "plan"]
+__all__ = [
+    "Method",
+    "Plan",
+    "auto_s",
+    "dpadam",
+    "dpsgd",
+    "dpsign_adam",
+    "dpsign_sgd",
+    "dpsur",
+    "get",
+    "names",
+    "noise_decay",
+    "plan",
+    "sa_dpsgd",
+]

@@ -7,10 +7,17 @@ from collections.abc import Callable
 from typing import Any
 
 from reticent.errors import SettingError, UnknownName
+from reticent.methods.auto_s import auto_s
 from reticent.methods.dpsgd import dpadam, dpsgd
+from reticent.methods.dpsign import dpsign_adam, dpsign_sgd
+from reticent.methods.dpsur import dpsur
 from reticent.methods.method import Method
+from reticent.methods.noise_decay import noise_decay
+from reticent.methods.sa_dpsgd import sa_dpsgd
 
-_METHODS: dict[str, Callable[..., Method]] = {make.__name__: make for make in (dpsgd, dpadam)}
+_METHODS: dict[str, Callable[..., Method]] = {
+    make.__name__: make for make in (dpsgd, dpadam, dpsur, sa_dpsgd, dpsign_sgd, dpsign_adam, auto_s, noise_decay)
+}
 
 
 def names() -> list[str]:

@@ -35,6 +35,7 @@ class Proposal:
     before: Tensor
     kept: int
     rejections: int
+    """How many were dropped in a row before this one."""
     coin: float
 
 

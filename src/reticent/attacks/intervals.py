@@ -6,28 +6,39 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, ndtri
-from scipy.stats import beta
+from scipy.special import betaincinv, ndtr, ndtri
 
 Floats = npt.NDArray[np.float64]
 
 
-def rate_at_most(hits: int, trials: int, alpha: float) -> float:
-    """The Clopper-Pearson upper bound: the true rate is larger with chance at most `alpha`.
+def rates_at_most(hits: npt.ArrayLike, trials: int, alpha: float) -> Floats:
+    """Clopper-Pearson upper bounds: each true rate is larger with chance at most `alpha`.
 
-    >>> round(rate_at_most(0, 100, 0.05), 4)
-    0.0295
+    >>> rates_at_most([0, 100], 100, 0.05).round(4)
+    array([0.0295, 1.    ])
     """
-    return 1.0 if hits >= trials else float(beta.ppf(1 - alpha, hits + 1, trials - hits))
+    found = np.asarray(hits)
+    bound = betaincinv(found + 1, np.maximum(trials - found, 1), 1 - alpha)
+    return np.where(found >= trials, 1.0, bound)
+
+
+def rates_at_least(hits: npt.ArrayLike, trials: int, alpha: float) -> Floats:
+    """Clopper-Pearson lower bounds: each true rate is smaller with chance at most `alpha`.
+
+    >>> rates_at_least([0, 100], 100, 0.05).round(4)
+    array([0.    , 0.9705])
+    """
+    return 1 - rates_at_most(trials - np.asarray(hits), trials, alpha)
+
+
+def rate_at_most(hits: int, trials: int, alpha: float) -> float:
+    """The upper bound of `rates_at_most` for one rate."""
+    return float(rates_at_most(hits, trials, alpha))
 
 
 def rate_at_least(hits: int, trials: int, alpha: float) -> float:
-    """The Clopper-Pearson lower bound: the true rate is smaller with chance at most `alpha`.
-
-    >>> round(rate_at_least(100, 100, 0.05), 4)
-    0.9705
-    """
-    return 0.0 if hits <= 0 else float(beta.ppf(alpha, hits, trials - hits + 1))
+    """The lower bound of `rates_at_least` for one rate."""
+    return float(rates_at_least(hits, trials, alpha))
 
 
 def rate_between(hits: int, trials: int, alpha: float = 0.05) -> tuple[float, float]:

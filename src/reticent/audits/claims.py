@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import ndtr
 
-from reticent.attacks.intervals import Floats
-from reticent.audits.counts import Counts, Evidence
+from reticent.accounting import ORDERS, Event, Gaussian, Subsampled, Unbounded, curve, pld
+from reticent.accounting.conversions import to_delta
+from reticent.attacks.intervals import Floats, rates_at_least, rates_at_most
+from reticent.audits.counts import Evidence
 from reticent.audits.gaussian import gdp_delta
 
-EPSILONS: Floats = np.unique(np.concatenate([np.linspace(0.0, 50.0, 2001), np.geomspace(1e-4, 50.0, 2000)]))
-"""Fine near zero for weak steps, fine everywhere for strong ones."""
+EPSILONS: Floats = np.concatenate([[0.0], np.geomspace(1e-4, 50.0, 1200)])
+"""Fine near zero, for steps that reveal little."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,26 +37,25 @@ class Claim:
         deltas = np.asarray(delta(EPSILONS), dtype=np.float64)
         return Claim(EPSILONS, deltas, deltas)
 
-    def most_tpr(self, fpr: float) -> float:
-        """The largest true positive rate the claim permits at a false positive rate.
+    def most_tpr(self, fpr: npt.ArrayLike) -> Floats:
+        """The largest true positive rate the claim permits at each false positive rate.
 
-        >>> round(gaussian_claim(1.0).most_tpr(0.5), 3)
-        0.841
+        >>> gaussian_claim(1.0).most_tpr([0.0, 0.5]).round(3)
+        array([0.   , 0.841])
         """
-        with np.errstate(over="ignore"):
-            upper = np.exp(self.epsilons) * fpr + self.present
-        lower = 1 - np.exp(-self.epsilons) * (1 - fpr - self.absent)
-        return float(np.clip(min(upper.min(), lower.min()), 0.0, 1.0))
+        rates = np.asarray(fpr, dtype=np.float64)[..., None]
+        upper = np.exp(self.epsilons) * rates + self.present
+        lower = 1 - np.exp(-self.epsilons) * (1 - rates - self.absent)
+        return np.asarray(np.clip(np.minimum(upper, lower).min(axis=-1), 0.0, 1.0), dtype=np.float64)
 
     def least_fpr(self, tpr: float) -> float:
-        """The smallest false positive rate the claim permits at a true positive rate, the same curve read backwards.
+        """The smallest false positive rate the claim permits at a true positive rate: the same curve read backwards.
 
         >>> round(gaussian_claim(1.0).least_fpr(0.5), 3)
         0.159
         """
         upper = np.exp(-self.epsilons) * (tpr - self.present)
-        with np.errstate(over="ignore"):
-            lower = 1 - self.absent - np.exp(self.epsilons) * (1 - tpr)
+        lower = 1 - self.absent - np.exp(self.epsilons) * (1 - tpr)
         return float(np.clip(max(upper.max(), lower.max()), 0.0, 1.0))
 
     def epsilon(self, delta: float) -> float:
@@ -91,6 +93,27 @@ def step_claim(rate: float, noise_multiplier: float) -> Claim:
     return Claim(epsilons, np.maximum(np.nan_to_num(present), 0.0), np.maximum(np.nan_to_num(absent), 0.0))
 
 
+def ledger_claim(events: Mapping[Event, int]) -> Claim | None:
+    """The claim that what the ledger holds costs what the accountant says; None where nothing is claimed.
+
+    >>> from reticent.accounting import Gaussian
+    >>> round(ledger_claim({Gaussian(1.0): 1}).epsilon(1e-5), 1)
+    4.4
+    """
+    if not events or any(isinstance(event, Unbounded) for event in events):
+        return None
+    match list(events.items()):  # one step has a closed form; its loss distribution would take seconds
+        case [(Gaussian(noise), count)]:
+            return step_claim(1.0, noise / math.sqrt(count))
+        case [(Subsampled(rate, Gaussian(noise)), 1)]:
+            return step_claim(rate, noise)
+    if all(pld.has_pld(event) for event in events):
+        present, absent = pld.distribution(events)
+        return Claim(EPSILONS, *(np.array([side.delta(float(e)) for e in EPSILONS]) for side in (present, absent)))
+    spent = np.sum([count * curve(event) for event, count in events.items()], axis=0)
+    return Claim.of(lambda epsilons: np.array([to_delta(ORDERS, spent, float(e)) for e in epsilons]))
+
+
 @dataclass(frozen=True)
 class Contradiction:
     """A threshold at which the runs are better told apart than the claim permits."""
@@ -99,6 +122,11 @@ class Contradiction:
     fpr_at_most: float
     tpr_at_least: float
     permitted: float
+
+    @property
+    def excess(self) -> float:
+        """By how much the claim is broken at least."""
+        return self.tpr_at_least - self.permitted
 
 
 def contradiction(
@@ -112,21 +140,23 @@ def contradiction(
     >>> contradiction(Evidence(same, same + 3), gaussian_claim(1.0), [1.5]) is None
     False
     """
-    level = alpha / (2 * len(thresholds))
-    found = [_excess(evidence.count(threshold), claim, threshold, level) for threshold in thresholds]
-    worst = max(found, key=lambda one: one.tpr_at_least - one.permitted)
-    return worst if worst.tpr_at_least > worst.permitted else None
-
-
-def _excess(counts: Counts, claim: Claim, threshold: float, level: float) -> Contradiction:
-    fpr, tpr = counts.fpr_at_most(level), counts.tpr_at_least(level)
-    return Contradiction(threshold, fpr, tpr, claim.most_tpr(fpr))
+    found = _excesses(evidence, claim, np.asarray(thresholds, dtype=np.float64), alpha / (2 * len(thresholds)))
+    worst = max(found, key=lambda one: one.excess)
+    return worst if worst.excess > 0 else None
 
 
 def promising_thresholds(tried: Evidence, claim: Claim, count: int = 2) -> list[float]:
     """The thresholds that contradict the claim best on runs that will not be used again."""
     levels = np.linspace(0.005, 0.995, 100)
-    candidates = np.unique(np.concatenate([np.quantile(side, levels) for side in (tried.absent, tried.present)]))
-    rated = [_excess(tried.count(float(cut)), claim, float(cut), 0.05) for cut in candidates]
-    rated.sort(key=lambda one: one.permitted - one.tpr_at_least)
+    cuts = np.unique(np.concatenate([np.quantile(side, levels) for side in (tried.absent, tried.present)]))
+    rated = sorted(_excesses(tried, claim, cuts, 0.05), key=lambda one: -one.excess)
     return [one.threshold for one in rated[:count]]
+
+
+def _excesses(evidence: Evidence, claim: Claim, thresholds: Floats, level: float) -> list[Contradiction]:
+    """How far the surely reached rates lie above what is permitted, at each threshold."""
+    absent, present = np.sort(evidence.absent), np.sort(evidence.present)
+    fpr = rates_at_most(len(absent) - np.searchsorted(absent, thresholds), len(absent), level)
+    tpr = rates_at_least(len(present) - np.searchsorted(present, thresholds), len(present), level)
+    rows = zip(thresholds, fpr, tpr, claim.most_tpr(fpr), strict=True)
+    return [Contradiction(*(float(value) for value in row)) for row in rows]

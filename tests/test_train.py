@@ -214,7 +214,7 @@ def test_bad_models_and_data_are_named(blobs: Pair) -> None:
     x, y = blobs
     with pytest.raises(ModelError, match="BatchNorm"):
         make(blobs, nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Linear(4, 2)))
-    with pytest.raises(ModelError, match="per example|one number"):
+    with pytest.raises(ModelError, match=r"per example|one number"):
         make(blobs, loss=lambda model, batch: nn.functional.cross_entropy(model(batch[0]), batch[1]))
     with pytest.raises(DataError, match="empty"):
         make((x[:0], y[:0]))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from reticent import accounting, data, gradients, methods, models
     from reticent.accounting import Budget, Guarantee
-    from reticent.trained import Trained, fit, load
     from reticent.train import Run, Step
+    from reticent.trained import Trained, fit, load
 
 # Loaded when first used: `import reticent` and the commands that only count must not wait for torch.
 _HOME = {

@@ -78,7 +78,9 @@ def _pack(value: Any, tensors: dict[str, Tensor]) -> Any:
         return {"bytes": value.hex()}
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    raise ResumeError(f"cannot store a {type(value).__name__} ({value!r}): an optimizer or scheduler keeps it in its state")
+    raise ResumeError(
+        f"cannot store a {type(value).__name__} ({value!r}): an optimizer or scheduler keeps it in its state"
+    )
 
 
 def _unpack(value: Any, tensors: dict[str, Tensor]) -> Any:

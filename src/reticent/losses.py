@@ -27,4 +27,5 @@ def squared_error(model: nn.Module, batch: Batch) -> Tensor:
     tensor([1.5000, 1.5000])
     """
     x, y = batch
-    return 0.5 * (model(x) - y).square().flatten(1).sum(1)
+    error: Tensor = model(x) - y
+    return 0.5 * error.square().flatten(1).sum(1)

@@ -1,4 +1,4 @@
-"""The one loop: draw, ask, release, point, step, settle; a run that stops before its budget and resumes after a crash."""
+"""The one loop: draw, ask, release, point, step, settle; it stops before its budget and resumes after a crash."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from reticent.gradients import check
 from reticent.inside import Coins, Dials, Flat, GradientSum, Loss, Task, Vault, store
 from reticent.inside.diagnostics import Diagnostics
 from reticent.losses import cross_entropy
-from reticent.methods import Method, Plan, plan
+from reticent.methods import Method, plan
 from reticent.outside import Charge, Proposal, Trial
 
 
@@ -217,8 +217,8 @@ class Run:
     def _restore(self, tree: dict[str, Any]) -> None:
         if tree["examples"] != self._vault.fingerprint():
             raise ResumeError(
-                "the examples differ from those the run was started with: the same noise on other data would reveal it. "
-                "Resume with the same data, or start a new run in another folder."
+                "the examples differ from those the run was started with: the same noise on other data would reveal "
+                "it. Resume with the same data, or start a new run in another folder."
             )
         self.number, self.kept, self.rejections = tree["number"], tree["kept"], tree["rejections"]
         self._vault.memory.update(tree["memory"])

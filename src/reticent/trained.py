@@ -101,7 +101,11 @@ def fit(
     size = _size(examples)
     _check_labels(model, examples, loss)
     budget = Budget(epsilon, default_delta(size) if delta is None else delta) if epsilon is not None else None
-    made = optimizer(model.parameters()) if optimizer is not None else make_optimizer(chosen.optimizer, model, lr, momentum)
+    made = (
+        optimizer(model.parameters())
+        if optimizer is not None
+        else make_optimizer(chosen.optimizer, model, lr, momentum)
+    )
     run = Run(
         model,
         made,
@@ -140,7 +144,7 @@ def predict(model: nn.Module, x: Any, *, batch_size: int = 1024) -> Tensor:
     model.eval()
     try:
         with torch.no_grad():
-            return torch.cat([model(part.to(device)).cpu() for part in torch.as_tensor(x).split(batch_size)])
+            return torch.cat([model(part.to(device)).cpu() for part in torch.split(torch.as_tensor(x), batch_size)])
     finally:
         model.train(was_training)
 

@@ -19,7 +19,7 @@ def taken() -> np.ndarray:
     """Who took part in each of many draws, as a matrix of booleans."""
     coins, chosen = Coins.from_seed(0), np.zeros((TRIALS, SIZE), bool)
     for trial in range(TRIALS):
-        chosen[trial, Poisson().draw(dials(), coins.at(trial))._index] = True
+        chosen[trial, Poisson().draw(dials(), coins.at(trial), {})._index] = True
     return chosen
 
 
@@ -39,12 +39,17 @@ def test_size_is_binomial(taken: np.ndarray) -> None:
     assert sizes.var() == pytest.approx(SIZE * RATE * (1 - RATE), rel=0.05)
     expected = stats.binom.pmf(np.arange(SIZE + 1), SIZE, RATE) * TRIALS
     enough = expected >= 5
-    assert stats.chisquare(np.bincount(sizes, minlength=SIZE + 1)[enough], expected[enough] * sum(
-        np.bincount(sizes, minlength=SIZE + 1)[enough]) / sum(expected[enough])).pvalue > 1e-4
+    assert (
+        stats.chisquare(
+            np.bincount(sizes, minlength=SIZE + 1)[enough],
+            expected[enough] * sum(np.bincount(sizes, minlength=SIZE + 1)[enough]) / sum(expected[enough]),
+        ).pvalue
+        > 1e-4
+    )
 
 
 def test_no_example_twice_and_all_within_range() -> None:
-    index = Poisson().draw(dials(1000, 0.5), Coins.from_seed(1).at(0))._index
+    index = Poisson().draw(dials(1000, 0.5), Coins.from_seed(1).at(0), {})._index
     assert len(np.unique(index)) == len(index)
     assert index.min() >= 0
     assert index.max() < 1000
@@ -55,7 +60,7 @@ def test_cost_does_not_grow_with_the_size() -> None:
     import tracemalloc
 
     tracemalloc.start()
-    Poisson().draw(Dials(10**8, 50, 1.0, 1.0), Coins.from_seed(1).at(0))
+    Poisson().draw(Dials(10**8, 50, 1.0, 1.0), Coins.from_seed(1).at(0), {})
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 10**6
@@ -68,4 +73,4 @@ def test_amplification_names_the_declared_rate() -> None:
 
 
 def test_everyone_is_everyone() -> None:
-    assert np.array_equal(Everyone().draw(dials(), Coins.from_seed(0).at(0))._index, np.arange(SIZE))
+    assert np.array_equal(Everyone().draw(dials(), Coins.from_seed(0).at(0), {})._index, np.arange(SIZE))

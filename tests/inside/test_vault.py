@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from torch import Tensor
 
 from reticent.accounting import Event, Gaussian, Ledger, Planned, SelectiveAttempt, Subsampled
 from reticent.errors import BudgetSpent, ResumeError, SettingError
-from reticent.inside import Coins, Dials, Everyone, GaussianNoise, Poisson, Sealed, Vault, store
+from reticent.inside import Coins, Dials, Everyone, GaussianNoise, Poisson, Sealed, Taken, Vault, store
 
 GRADIENT = Subsampled(0.5, Gaussian(2.0))
 DIALS = Dials(10, 5, 1.0, 2.0)
@@ -25,13 +24,14 @@ class Total:
 
     sensitivity: float = 1.0
 
-    def answer(self, batches: Iterable[tuple[Tensor]]) -> Tensor:
-        return sum((x.sum(0) for (x,) in batches), torch.zeros(1))
+    def answer(self, taken: Taken) -> Tensor:
+        return sum((x.sum(0) for (x,) in taken.batches()), torch.zeros(1))
 
 
 def vault(plan: dict[Event, int], ledger: Ledger | None = None, data: float = 1.0) -> Vault:
     examples = store((torch.full((10, 1), data),))
-    return Vault(examples, coins=Coins.from_seed(0), ledger=ledger or Ledger(), allowance=Planned(plan))
+    book = Ledger() if ledger is None else ledger
+    return Vault(examples, coins=Coins.from_seed(0), ledger=book, allowance=Planned(plan))
 
 
 def ask_and_release(room: Vault) -> Tensor:

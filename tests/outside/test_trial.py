@@ -104,9 +104,14 @@ def test_keeping_keeps_and_leaves_no_gradient() -> None:
 def test_an_error_after_keeping_still_rolls_back() -> None:
     flat, optimizer, _ = make("momentum", "none")
     before = flat.vector.clone()
-    with pytest.raises(KeyboardInterrupt), Trial(flat, optimizer) as trial:
-        move(flat, optimizer, None)
-        trial.keep()
-        raise KeyboardInterrupt
+
+    def keep_and_fail() -> None:
+        with Trial(flat, optimizer) as trial:
+            move(flat, optimizer, None)
+            trial.keep()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        keep_and_fail()
     assert torch.equal(flat.vector, before)
     assert len(optimizer.state) == 0

@@ -7,9 +7,7 @@ from typing import Annotated
 
 import typer
 
-from reticent.cli.account import account
 from reticent.cli.demo import demo
-from reticent.cli.plan import plan
 from reticent.cli.train import train
 from reticent.errors import ReticentError
 
@@ -20,7 +18,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Train models that keep their training data to themselves, and say exactly what is proved.",
 )
-for command in (train, account, plan, demo):
+for command in (train, demo):
     app.command()(command)
 
 

@@ -27,7 +27,11 @@ def progress(title: str) -> Iterator[Callable[[Run, Step], None]]:
 
 def _spent(run: Run) -> str:
     epsilon = run.spent()
-    return f"epsilon {epsilon:.2f} if exactly this many rounds had been planned" if epsilon < float("inf") else "no epsilon"
+    return (
+        f"epsilon {epsilon:.2f} if exactly this many rounds had been planned"
+        if epsilon < float("inf")
+        else "no epsilon"
+    )
 
 
 def _lines(title: str) -> Callable[[Run, Step], None]:
@@ -47,7 +51,13 @@ def _bar(title: str) -> Iterator[Callable[[Run, Step], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.fields[spent]}"))
+    columns = (
+        TextColumn(title),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[spent]}"),
+    )
     with Progress(*columns, console=Console(stderr=True)) as bar:
         row, told = bar.add_task(title, spent=""), 0.0
 

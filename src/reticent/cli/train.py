@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from typer import Option
 
 
@@ -21,12 +20,18 @@ def train(
     epochs: Annotated[float | None, Option(help="Attempts x batch / N.")] = None,
     batch_size: Annotated[float | None, Option(help="Expected batch size.")] = None,
     lr: Annotated[float | None, Option(help="Learning rate.")] = None,
-    noise_multiplier: Annotated[float | None, Option(help="Noise relative to the clip norm, instead of epsilon.")] = None,
+    noise_multiplier: Annotated[
+        float | None, Option(help="Noise relative to the clip norm, instead of epsilon.")
+    ] = None,
     max_grad_norm: Annotated[float | None, Option(help="Clip norm.")] = None,
-    max_physical_batch_size: Annotated[int | None, Option(help="Examples in memory at once; changes no result.")] = None,
+    max_physical_batch_size: Annotated[
+        int | None, Option(help="Examples in memory at once; changes no result.")
+    ] = None,
     seed: Annotated[int | None, Option(help="For tests and papers; the guarantee will say so.")] = None,
     config: Annotated[Path | None, Option(help="A TOML file with any of these settings.")] = None,
-    set_: Annotated[list[str] | None, Option("--set", help="key=value, for any setting or option of the method.")] = None,
+    set_: Annotated[
+        list[str] | None, Option("--set", help="key=value, for any setting or option of the method.")
+    ] = None,
     out: Annotated[Path | None, Option(help="Folder for ledger, checkpoints, model and result.")] = None,
     resume: Annotated[bool, Option("--resume", help="Go on where the run in --out stopped.")] = False,
     as_json: Annotated[bool, Option("--json", help="Answer in JSON on stdout.")] = False,
@@ -66,7 +71,9 @@ def _in_words(answer: dict[str, Any]) -> str:
     accuracy = answer["accuracy"]
     said = "not measured (no test split)" if accuracy is None else f"{100 * accuracy:.2f} % ({answer['accuracy_on']})"
     numbers = ", ".join(
-        f"{name} {recipe[name]:g}" for name in ("epochs", "batch_size", "lr", "momentum", "max_grad_norm") if recipe[name]
+        f"{name} {recipe[name]:g}"
+        for name in ("epochs", "batch_size", "lr", "momentum", "max_grad_norm")
+        if recipe[name]
     )
     return "\n".join(
         [

@@ -10,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+from reticent import data, methods, models
 from reticent.errors import SettingError, UnknownName
 
 
@@ -49,8 +50,10 @@ class Recipe:
             **preset["data"].get(self.data, {}).get(self.method, {}),
         }
         given = {name for name, value in self.to_json().items() if value is not None}
-        names = {f.name for f in dataclasses.fields(Recipe)}
-        return dataclasses.replace(self, **{k: v for k, v in values.items() if k in names and k not in given})
+        names = {f.name for f in dataclasses.fields(Recipe)} - given
+        if "max_grad_norm" not in methods.options(self.method):
+            names.discard("max_grad_norm")
+        return dataclasses.replace(self, **{name: value for name, value in values.items() if name in names})
 
     def to_json(self) -> dict[str, Any]:
         """The recipe as plain data."""
@@ -92,7 +95,9 @@ def _typed(name: str, value: Any, kind: Any) -> Any:
     if float in wanted and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if not any(isinstance(value, part if isinstance(part, type) else dict) for part in wanted):
-        raise SettingError(f"{name} must be a {' or '.join(getattr(p, '__name__', 'table') for p in wanted)}, not {value!r}")
+        raise SettingError(
+            f"{name} must be a {' or '.join(getattr(p, '__name__', 'table') for p in wanted)}, not {value!r}"
+        )
     return value
 
 
@@ -127,8 +132,6 @@ def parse_changes(settings: list[str]) -> dict[str, Any]:
 
 def check_names(recipe: Recipe) -> None:
     """Refuse names that nobody knows before any time is spent."""
-    from reticent import data, methods, models
-
     for kind, name, known in (
         ("dataset", recipe.data, data.names()),
         ("model", recipe.model, models.names()),

@@ -22,7 +22,9 @@ from reticent.trained import Trained, accuracy, make_optimizer
 Progress = Callable[[Run, Step], None]
 
 
-def train(recipe: Recipe, out: Path | None = None, *, resume: bool = False, progress: Progress | None = None) -> dict[str, Any]:
+def train(
+    recipe: Recipe, out: Path | None = None, *, resume: bool = False, progress: Progress | None = None
+) -> dict[str, Any]:
     """Run a recipe to its end; with a folder, everything about it is kept there and can be resumed.
 
     >>> answer = train(Recipe(data="digits", epsilon=3.0, epochs=1, seed=0))

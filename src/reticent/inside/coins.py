@@ -20,7 +20,7 @@ class Coins:
     seed, few enough to try them all.
 
     >>> coins = Coins.from_seed(7)
-    >>> coins.at(3, "noise", 0).integers(100) == coins.at(3, "noise", 0).integers(100)
+    >>> coins.at(3, "noise", 0).random() == coins.at(3, "noise", 0).random()
     True
     >>> coins.seeded, Coins.fresh().seeded
     (True, False)

@@ -12,7 +12,6 @@ from torch import Tensor
 from reticent.accounting import Event, Subsampled
 from reticent.inside.dials import Dials
 
-
 Memory = dict[str, Tensor]
 """What the vault remembers of each example between rounds: private."""
 

@@ -12,7 +12,6 @@ from reticent.errors import ModelError
 from reticent.gradients import norms, norms_and_sum
 from reticent.inside.bounds import Bound
 from reticent.inside.dials import Dials
-from reticent.inside.store import Batch
 from reticent.inside.taken import Taken
 from reticent.inside.task import Task
 

@@ -90,7 +90,7 @@ def leaves(batch: Batch) -> list[Tensor]:
 
 def as_bytes(value: Tensor) -> memoryview:
     """A tensor's memory, for fingerprints."""
-    return memoryview(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+    return value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
 
 
 def moved(batch: Batch, device: Device) -> Batch:

@@ -44,7 +44,7 @@ class Flat:
 
     def views(self, vector: Tensor) -> dict[str, Tensor]:
         """A vector of the same length, cut and shaped like the parameters, by name."""
-        parts = vector.split([p.numel() for p in self._parameters.values()])
+        parts = torch.split(vector, [p.numel() for p in self._parameters.values()])
         return {name: part.view(p.shape) for (name, p), part in zip(self._parameters.items(), parts, strict=True)}
 
     def point(self, direction: Tensor) -> None:

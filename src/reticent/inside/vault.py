@@ -47,7 +47,7 @@ class Vault:
         return moved(blank(self._examples.take(np.zeros(1, np.int64)), rows), self._device)
 
     def fingerprint(self) -> str:
-        """A keyed fingerprint of the examples (of up to 256 of them, evenly spread); it says nothing without the key."""
+        """A keyed fingerprint of up to 256 examples, evenly spread; it says nothing without the key."""
         size = len(self._examples)
         some = np.unique(np.linspace(0, size - 1, min(size, 256)).astype(np.int64))
         return self._coins.seal(str(size).encode(), *(as_bytes(part) for part in leaves(self._examples.take(some))))

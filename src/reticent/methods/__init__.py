@@ -7,7 +7,7 @@ from reticent.methods.dpsur import dpsur
 from reticent.methods.method import Method
 from reticent.methods.noise_decay import noise_decay
 from reticent.methods.plan import Plan, plan
-from reticent.methods.registry import get, names
+from reticent.methods.registry import get, names, options
 from reticent.methods.sa_dpsgd import sa_dpsgd
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "get",
     "names",
     "noise_decay",
+    "options",
     "plan",
     "sa_dpsgd",
 ]

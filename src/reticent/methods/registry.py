@@ -29,20 +29,28 @@ def names() -> list[str]:
     return list(_METHODS)
 
 
-def get(name: str, **options: Any) -> Method:
+def get(name: str, **chosen: Any) -> Method:
     """A method by name, with options where they differ from its defaults.
 
     >>> get("dpsgd", max_grad_norm=0.1).max_grad_norm
     0.1
     """
-    make = _METHODS.get(name)
-    if make is None:
-        raise UnknownName("method", name, _METHODS)
-    known = inspect.signature(make).parameters
-    for option in options:
+    known = options(name)
+    for option in chosen:
         if option not in known:
             raise UnknownName(f"option of {name}", option, known)
     try:
-        return make(**options)
+        return _METHODS[name](**chosen)
     except TypeError as error:
         raise SettingError(f"{name}: {error}") from error
+
+
+def options(name: str) -> dict[str, Any]:
+    """The options of a method with their defaults.
+
+    >>> options("dpsgd")
+    {'noise_multiplier': None, 'max_grad_norm': 1.0}
+    """
+    if name not in _METHODS:
+        raise UnknownName("method", name, _METHODS)
+    return {option: how.default for option, how in inspect.signature(_METHODS[name]).parameters.items()}

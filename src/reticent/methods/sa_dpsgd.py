@@ -28,8 +28,8 @@ def sa_dpsgd(
 ) -> Method:
     """Simulated annealing over noisy updates (Fu et al. 2022, algorithm 2).
 
-    `holdout` is an (x, y) of public examples, which must be said with `holdout_is_public=True`; it may not be the set that
-    accuracy is reported on. Without one, the training examples judge, through the door and charged.
+    `holdout` is an (x, y) of public examples, which must be said with `holdout_is_public=True`; it may not be the set
+    that accuracy is reported on. Without one, the training examples judge, through the door and charged.
 
     >>> sa_dpsgd(noise_multiplier=2.0).gate.judge
     PrivateAnswer(batch_size=256, noise_multiplier=1.3, limit=0.001)
@@ -41,8 +41,8 @@ def sa_dpsgd(
         judge = PublicHoldout(torch.as_tensor(x), torch.as_tensor(y))
     else:
         raise SettingError(
-            "sa_dpsgd asks its hold-out without noise, so its examples get no privacy at all: say holdout_is_public=True "
-            "if they are public, or leave the hold-out away and the training examples are asked through the door"
+            "sa_dpsgd asks its hold-out without noise, so its examples get no privacy at all: say "
+            "holdout_is_public=True if they are public, or give none, and the training examples judge through the door"
         )
     base = dpsgd(noise_multiplier=noise_multiplier, max_grad_norm=max_grad_norm)
     return replace(base, name="sa_dpsgd", gate=Annealed(judge, cooling, max_rejections, hidden_attempts))

@@ -59,7 +59,7 @@ class PublicHoldout:
     def _loss(self, task: Task) -> float:
         device = task.flat.vector.device
         with torch.no_grad():
-            pairs = zip(self.x.split(1024), self.y.split(1024), strict=True)
+            pairs = zip(torch.split(self.x, 1024), torch.split(self.y, 1024), strict=True)
             total = sum(float(task.loss(task.model, (x.to(device), y.to(device))).double().sum()) for x, y in pairs)
         return total / len(self.y)
 
@@ -90,8 +90,9 @@ class PrivateAnswer:
 class Annealed:
     """Keep with chance min(1, exp(-change x cooling x kept so far)), and always after so many rejections in a row.
 
-    Fu et al. 2022, algorithm 2: `cooling` is Q0, `max_rejections` is mu0. Every attempt is charged. With `hidden_attempts`
-    a round tries until one is kept and costs one `AnnealedRelease`; that needs a public judge, and attempts kept private.
+    Fu et al. 2022, algorithm 2: `cooling` is Q0, `max_rejections` is mu0. Every attempt is charged. With
+    `hidden_attempts` a round tries until one is kept and costs one `AnnealedRelease`; that needs a public judge, and
+    attempts kept private.
     """
 
     judge: Judge

@@ -27,7 +27,7 @@ class Unchanged:
 
 @dataclass(frozen=True)
 class Sign:
-    """Only the sign of each coordinate (Ghosh & Das 2024, algorithm 3); post-processing: it costs and saves no privacy."""
+    """Only the sign of each coordinate (Ghosh & Das 2024, algorithm 3); post-processing: it costs no privacy."""
 
     def point(self, released: Tensor) -> Tensor:
         """+1, -1, or 0 for an exact 0.

@@ -14,10 +14,10 @@ from reticent.outside.gates import Charge, Proposal
 
 @dataclass(frozen=True)
 class NoisyTest:
-    """Keep iff the noisy, clipped change of the mean loss lies under `threshold` x `limit` (Fu et al. 2024, algorithm 2).
+    """Keep iff the noisy, clipped change of the mean loss is under `threshold` x `limit` (Fu et al. 2024, algorithm 2).
 
-    `limit` is C_v, `threshold` is beta, `noise_multiplier` is sigma_v, `batch_size` is B_v. The test is on a fresh draw of
-    the training examples, through the same door.
+    `limit` is C_v, `threshold` is beta, `noise_multiplier` is sigma_v, `batch_size` is B_v. The test is on a fresh draw
+    of the training examples, through the same door.
     """
 
     batch_size: float = 256
@@ -94,12 +94,12 @@ Test = NoisyTest | SmoothTest
 class Selective:
     """Keep what a validation test accepts; a rejected candidate is wiped and was never seen.
 
-    Default (route S): a round is one attempt, its rejection may be seen, and it costs one `SelectiveAttempt` whether kept
-    or not. With `hidden_attempts` (route C): a round goes on until an attempt is kept, at most `cap` of them, and costs one
-    `SelectiveRelease`; then the number of attempts, their timing and their logs must stay private.
+    Default (route S): a round is one attempt, its rejection may be seen, and it costs one `SelectiveAttempt` whether
+    kept or not. With `hidden_attempts` (route C): a round goes on until an attempt is kept, at most `cap` of them, and
+    costs one `SelectiveRelease`; then the number of attempts, their timing and their logs must stay private.
     """
 
-    test: Test = NoisyTest()  # noqa: RUF009 - frozen
+    test: Test = NoisyTest()
     hidden_attempts: bool = False
     cap: int = 300
 

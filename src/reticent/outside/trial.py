@@ -6,7 +6,6 @@ import copy
 from types import TracebackType
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
@@ -19,6 +18,7 @@ class Trial:
 
     Promise: leaving the block without `keep()` restores all of them bit for bit, however it is left.
 
+    >>> import torch
     >>> net = torch.nn.Linear(1, 1); flat = Flat(net); sgd = torch.optim.SGD(net.parameters(), lr=1.0, momentum=0.9)
     >>> before = flat.vector.clone()
     >>> with Trial(flat, sgd):

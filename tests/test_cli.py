@@ -1,0 +1,106 @@
+"""The command line, as a user or a script meets it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from reticent.cli import app, main
+from reticent.errors import ReticentError
+
+QUICK = ["train", "--data", "digits", "--epsilon", "3", "--epochs", "2", "--seed", "0", "--json"]
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+def answer(*arguments: str) -> dict[str, Any]:
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    return dict(json.loads(result.stdout))
+
+
+def test_train_answers_in_json_what_scripts_rely_on(tmp_path: Path) -> None:
+    said = answer(*QUICK, "--out", str(tmp_path / "a"))
+    assert said["guarantee"]["status"] == "proved"
+    assert said["guarantee"]["epsilon"] <= 3.0
+    assert said["guarantee"]["adjacency"] == "add or remove one example"
+    assert said["rounds"] == said["kept"] > 0
+    assert said["accuracy"] > 0.5
+    assert "80/20" in said["accuracy_on"]
+    assert {"ledger.jsonl", "checkpoint.safetensors", "model.safetensors", "card.json", "result.json"} <= {
+        file.name for file in (tmp_path / "a").iterdir()
+    }
+
+
+def test_resume_of_a_finished_run_tells_its_result_and_a_second_run_is_refused(tmp_path: Path) -> None:
+    out = ["--out", str(tmp_path / "a")]
+    first = answer(*QUICK, *out)
+    assert answer(*QUICK, *out, "--resume") == first
+    with pytest.raises(ReticentError, match="finished run"):
+        CliRunner().invoke(app, [*QUICK, *out], catch_exceptions=False)
+    with pytest.raises(ReticentError, match="another recipe"):
+        CliRunner().invoke(app, [*QUICK, *out, "--resume", "--lr", "7"], catch_exceptions=False)
+
+
+def test_resume_in_an_empty_folder_starts(tmp_path: Path) -> None:
+    assert answer(*QUICK, "--out", str(tmp_path / "new"), "--resume")["rounds"] > 0
+
+
+def test_config_file_and_set_and_flags_in_that_order(tmp_path: Path) -> None:
+    config = tmp_path / "run.toml"
+    config.write_text('data = "digits"\nmethod = "dpadam"\nepsilon = 2\nlr = 0.5\nepochs = 1\nseed = 1\n')
+    said = answer(
+        "train", "--config", str(config), "--set", "lr=0.03", "--set", "stability=1", "--method", "auto_s", "--json"
+    )
+    assert said["recipe"]["lr"] == 0.03
+    assert said["recipe"]["method"] == "auto_s"
+    assert said["recipe"]["options"] == {"stability": 1}
+    assert said["guarantee"]["epsilon"] <= 2
+
+
+def test_in_words(tmp_path: Path) -> None:
+    result = run(*[word for word in QUICK if word != "--json"], "--out", str(tmp_path / "a"))
+    assert "proved" in result.stdout
+    assert "accuracy" in result.stdout
+    assert "if exactly this many rounds had been planned" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["train", "--data", "digts", "--epsilon", "1"], "did you mean 'digits'"),
+        (["train", "--method", "dpsgdd", "--epsilon", "1"], "did you mean 'dpsgd'"),
+        (["train", "--epsilon", "-1"], "above 0"),
+        (["train", "--epsilon", "1", "--batch-size", "1e9", "--set", "epochs=many"], "epochs must be"),
+        (["train", "--set", "lr"], "key=value"),
+        (["train", "--config", "nowhere.toml"], "cannot read"),
+        (["train", "--epsilon", "1", "--set", "max_grad_nrom=1"], "max_grad_norm"),
+        (["train"], "noise_multiplier"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(
+    arguments: list[str], says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["reticent", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    assert says in capsys.readouterr().err
+
+
+def test_every_command_explains_itself() -> None:
+    for command in app.registered_commands:
+        assert command.callback is not None
+        assert run(command.callback.__name__, "--help").exit_code == 0
+
+
+def test_demo_trains_resumes_and_states_its_guarantee(tmp_path: Path) -> None:
+    said = json.loads(run("demo", "--out", str(tmp_path), "--json").stdout)
+    assert all(part["guarantee"]["status"] == "proved" and part["guarantee"]["epsilon"] <= 3 for part in said)
+    assert all(part["accuracy"] > 0.8 for part in said)

@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from reticent.errors import ModelError
 from reticent.gradients import general
 from reticent.gradients.batches import Batch, PerExampleLoss, chunks, size
+from reticent.gradients.bookkeeping import passes
+from reticent.gradients.planning import layouts_of
 
 
 def norms_and_sum(
@@ -40,13 +42,17 @@ def norms_and_sum(
         into = {name: torch.zeros_like(parameter) for name, parameter in parameters.items()}
     found = [torch.empty(0, dtype=next(iter(parameters.values())).dtype)]
     if size(batch):
-        gradients_of = general.path(model, per_example_loss, batch)
-        limit = min(max_physical_batch_size or size(batch), general.held_examples(model))
+        layouts = layouts_of(model, per_example_loss, batch, parameters)
+        limit = max_physical_batch_size or size(batch)
+        if layouts is None:
+            limit = min(limit, general.held_examples(model))
         for part in chunks(batch, limit):
-            norms, total = general.norms_and_sum_of(gradients_of(model, per_example_loss, part), weigh)
-            found.append(norms)
-            for name, gradient in total.items():
-                into[name].detach().add_(gradient)
+            if layouts is None:
+                found.append(general.add_sum(model, per_example_loss, part, weigh, into))
+            else:
+                books, norms = passes(model, per_example_loss, part, parameters, layouts)
+                books.add_to(into, norms, weigh(norms))
+                found.append(norms)
     return torch.cat(found), {name: into[name] for name in parameters}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 import torch
@@ -118,3 +118,17 @@ def norms_and_sum_of(gradients: Gradients, weigh: Callable[[Tensor], Tensor]) ->
         gradients = {name: g[good] for name, g in gradients.items()}
         weights = weights[good]
     return norms, {name: torch.tensordot(weights.to(g.dtype), g, dims=1) for name, g in gradients.items()}
+
+
+def add_sum(
+    model: nn.Module,
+    loss: PerExampleLoss,
+    batch: Batch,
+    weigh: Callable[[Tensor], Tensor],
+    totals: Mapping[str, Tensor],
+) -> Tensor:
+    """Add the weighted sum to `totals` in place and give the norms."""
+    norms, sums = norms_and_sum_of(path(model, loss, batch)(model, loss, batch), weigh)
+    for name, gradient in sums.items():
+        totals[name].detach().add_(gradient)
+    return norms

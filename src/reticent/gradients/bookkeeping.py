@@ -1,0 +1,98 @@
+"""Book-keeping: one forward and one backward pass that give norms and weighted sum (Bu et al. 2023)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from reticent.gradients import rules as _rules  # noqa: F401 - fills the registry
+from reticent.gradients.batches import Batch, PerExampleLoss, size
+from reticent.gradients.forms import Dense, Form
+from reticent.gradients.general import one_per_example
+from reticent.gradients.layouts import Layout
+from reticent.gradients.registry import RULES
+from reticent.gradients.tape import Site, Tape
+from reticent.gradients.uses import Forms, Use
+
+
+class Books(Tape):
+    """Runs the rules, collects the forms, and takes the squared norms while the backward pass goes by."""
+
+    def __init__(self, parameters: Mapping[str, nn.Parameter], n: int, layouts: Mapping[Site, Layout]):
+        super().__init__(parameters, n, layouts)
+        self._pending: Counter[int] = Counter()
+        self._forms: dict[int, Form] = {}
+        self._squares: dict[int, Tensor] = {}
+
+    def use(self, site: Site, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        rule = RULES[func]
+        layout = self.layout(site) if rule.located else Layout.FIRST
+        return rule.run(Use(self, site, layout), *args, **kwargs)
+
+    def expect(self, values: Iterable[Tensor | None]) -> None:
+        """Note that the backward pass will bring one form for each followed value."""
+        self._pending.update(id(value) for value in values if self.follows(value))
+
+    def receive(self, forms: Forms) -> None:
+        """Take forms from a rule; a parameter is measured as soon as all its uses are in."""
+        shared = {id(root) for _, roots in self.roots.values() for root in roots}
+        for value, form in forms:
+            key = id(value)
+            if not self.follows(value):
+                continue
+            self._forms[key] = self._forms[key].plus(form) if key in self._forms else form
+            self._pending[key] -= 1
+            if not self._pending[key] and key not in self.roots and key not in shared:
+                self._measure(key)
+
+    def _measure(self, key: int) -> None:
+        self._squares[key], self._forms[key] = self._forms[key].measure()
+
+    def close(self) -> Tensor:
+        """Take what is left, parameters used through other tensors last, and give the norms."""
+        for key, (value, roots) in self.roots.items():
+            if key in self._forms:
+                self._pull_back(value, roots, self._forms.pop(key).dense())
+        for key in self._forms.keys() - self._squares.keys():
+            self._measure(key)
+        return torch.stack(list(self._squares.values())).sum(0).sqrt()
+
+    def _pull_back(self, value: Tensor, roots: list[nn.Parameter], gradients: Tensor) -> None:
+        found = torch.autograd.grad(
+            value, roots, gradients, is_grads_batched=True, retain_graph=True, allow_unused=True
+        )
+        for root, gradient in zip(roots, found, strict=True):
+            if gradient is not None:
+                form, key = Dense(gradient), id(root)
+                self._forms[key] = self._forms[key].plus(form) if key in self._forms else form
+
+    def add_to(self, totals: Mapping[str, Tensor], norms: Tensor, weights: Tensor) -> None:
+        """Add every parameter's weighted gradients to its total; an example without a finite norm is left out."""
+        good = norms.isfinite()
+        whole = bool(good.all())
+        for key, form in self._forms.items():
+            total = totals[self.name(key)].detach()
+            if whole:
+                form.add_to(total, weights)
+            else:
+                form.keep(good).add_to(total, weights[good])
+
+
+def passes(
+    model: nn.Module,
+    loss: PerExampleLoss,
+    batch: Batch,
+    parameters: Mapping[str, nn.Parameter],
+    layouts: Mapping[Site, Layout],
+) -> tuple[Books, Tensor]:
+    """Run both passes and give the books, closed, with the norms."""
+    books = Books(parameters, size(batch), layouts)
+    with torch.enable_grad(), books:
+        losses = one_per_example(loss(model, batch), books.n)
+    torch.autograd.grad(losses.sum(), books.anchor, allow_unused=True)
+    with torch.no_grad():
+        return books, books.close()

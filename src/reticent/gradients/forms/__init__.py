@@ -1,0 +1,10 @@
+"""Forms: the ways to hold one parameter's gradient for every example, from written out to never written out."""
+
+from __future__ import annotations
+
+from reticent.gradients.forms.dense import Dense, Form
+from reticent.gradients.forms.lookup import Lookup
+from reticent.gradients.forms.outer import Outer
+from reticent.gradients.forms.patches import Patches
+
+__all__ = ["Dense", "Form", "Lookup", "Outer", "Patches"]

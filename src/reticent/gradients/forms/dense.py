@@ -1,0 +1,72 @@
+"""What every form can do, and the plain form: each example's gradient written out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+def squares(gradients: Tensor) -> Tensor:
+    """Give the squared norm of each row, in float32 or better.
+
+    >>> squares(torch.tensor([[3.0, 4.0], [0.0, 2.0]]))
+    tensor([25.,  4.])
+    """
+    flat = gradients.flatten(1)
+    if flat.dtype in (torch.float16, torch.bfloat16):
+        flat = flat.float()
+    norms: Tensor = torch.linalg.vector_norm(flat, dim=1)
+    return norms.square()
+
+
+class Form(ABC):
+    """One parameter's gradient for every example of a micro-batch."""
+
+    @abstractmethod
+    def measure(self) -> tuple[Tensor, Form]:
+        """Give the squared norms and the form that is cheapest to keep until the weights are known."""
+
+    @abstractmethod
+    def add_to(self, total: Tensor, weights: Tensor) -> None:
+        """Add the gradients, each times its weight, to `total` in place."""
+
+    @abstractmethod
+    def dense(self) -> Tensor:
+        """Write every gradient out: examples first, then the parameter's shape."""
+
+    @abstractmethod
+    def keep(self, rows: Tensor) -> Form:
+        """Leave out all examples but these."""
+
+    def plus(self, other: Form) -> Form:
+        """Add the gradients of a second use of the parameter: first the sum, then the norm."""
+        return Dense(self.dense() + other.dense())
+
+
+@dataclass(frozen=True, eq=False)
+class Dense(Form):
+    """Gradients written out.
+
+    >>> form, total = Dense(torch.tensor([[3.0, 4.0], [0.0, 2.0]])), torch.zeros(2)
+    >>> form.add_to(total, torch.tensor([1.0, 10.0]))
+    >>> form.measure()[0], total
+    (tensor([25.,  4.]), tensor([ 3., 24.]))
+    """
+
+    gradients: Tensor
+
+    def measure(self) -> tuple[Tensor, Form]:
+        return squares(self.gradients), self
+
+    def add_to(self, total: Tensor, weights: Tensor) -> None:
+        flat = self.gradients.flatten(1)
+        total += (weights.to(flat.dtype) @ flat).view(total.shape)
+
+    def dense(self) -> Tensor:
+        return self.gradients
+
+    def keep(self, rows: Tensor) -> Form:
+        return Dense(self.gradients[rows])

@@ -1,0 +1,56 @@
+"""The form of a table: each example's gradient lives in the few rows it looked up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from reticent.gradients.forms.dense import Form
+
+
+@dataclass(frozen=True, eq=False)
+class Lookup(Form):
+    """Gradient i is `rows[i, t]` added to row `index[i, t]` of a table, for every position t.
+
+    >>> index, rows = torch.tensor([[0, 0], [0, 1]]), torch.ones(2, 2, 1)
+    >>> form, total = Lookup(index, rows, size=2), torch.zeros(2, 1)
+    >>> form.add_to(total, torch.tensor([1.0, 10.0]))
+    >>> form.measure()[0], total
+    (tensor([4., 2.]), tensor([[12.], [10.]]))
+    """
+
+    index: Tensor
+    rows: Tensor
+    size: int
+
+    def measure(self) -> tuple[Tensor, Form]:
+        """Add the rows of equal tokens within an example, then take norms; no positions are compared in pairs."""
+        n, positions = self.index.shape
+        order = self.index.sort(dim=1)
+        starts = torch.ones_like(self.index, dtype=torch.bool)
+        starts[:, 1:] = order.values[:, 1:] != order.values[:, :-1]
+        segment = starts.flatten().cumsum(0) - 1
+        source = (order.indices + torch.arange(n, device=self.index.device)[:, None] * positions).flatten()
+        rows = self.rows.flatten(0, 1)
+        sums = rows.new_zeros(int(segment[-1]) + 1, rows.shape[1]).index_add_(0, segment, rows[source])
+        owner = torch.arange(n, device=self.index.device)[:, None].expand_as(starts)[starts]
+        return rows.new_zeros(n).index_add_(0, owner, torch.linalg.vector_norm(sums, dim=1).square()), self
+
+    def add_to(self, total: Tensor, weights: Tensor) -> None:
+        scaled = self.rows * weights.to(self.rows.dtype)[:, None, None]
+        total.index_add_(0, self.index.flatten(), scaled.flatten(0, 1))
+
+    def dense(self) -> Tensor:
+        n, _, width = self.rows.shape
+        table = self.rows.new_zeros(n, self.size, width)
+        return table.scatter_add_(1, self.index[..., None].expand_as(self.rows), self.rows)
+
+    def keep(self, rows: Tensor) -> Form:
+        return Lookup(self.index[rows], self.rows[rows], self.size)
+
+    def plus(self, other: Form) -> Form:
+        if isinstance(other, Lookup):
+            return Lookup(torch.cat([self.index, other.index], 1), torch.cat([self.rows, other.rows], 1), self.size)
+        return super().plus(other)

@@ -1,0 +1,63 @@
+"""The form of a matrix: each example's gradient is a sum of outer products over positions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from reticent.gradients.forms.dense import Dense, Form, squares
+
+# Writing, reading and weighing one entry of a gradient costs about this many multiplications.
+TRAFFIC = 32
+
+
+@dataclass(frozen=True, eq=False)
+class Outer(Form):
+    """Gradient i is the sum over t of `left[i, t]` (outer) `right[i, t]`.
+
+    With one position the norm is a product of norms and no gradient is ever written out (Goodfellow 2015).
+
+    >>> form, total = Outer(torch.tensor([[[2.0]]]), torch.tensor([[[3.0, 4.0]]])), torch.zeros(1, 2)
+    >>> form.add_to(total, torch.tensor([1.0]))
+    >>> form.measure()[0], total
+    (tensor([100.]), tensor([[6., 8.]]))
+    """
+
+    left: Tensor
+    right: Tensor
+
+    def measure(self) -> tuple[Tensor, Form]:
+        positions = self.left.shape[1]
+        if positions == 1:
+            return squares(self.left) * squares(self.right), self
+        p, d = self.left.shape[2], self.right.shape[2]
+        if positions**2 * (p + d) < TRAFFIC * p * d:
+            return by_gram(self.left, self.right), self
+        return Dense(self.dense()).measure()
+
+    def add_to(self, total: Tensor, weights: Tensor) -> None:
+        left, right = self.left, self.right
+        scale = weights.to(left.dtype)[:, None, None]
+        if left.shape[2] <= right.shape[2]:
+            left = left * scale
+        else:
+            right = right * scale
+        total.addmm_(left.flatten(0, 1).T, right.flatten(0, 1))
+
+    def dense(self) -> Tensor:
+        return torch.bmm(self.left.transpose(1, 2), self.right)
+
+    def keep(self, rows: Tensor) -> Form:
+        return Outer(self.left[rows], self.right[rows])
+
+    def plus(self, other: Form) -> Form:
+        if isinstance(other, Outer):
+            return Outer(torch.cat([self.left, other.left], 1), torch.cat([self.right, other.right], 1))
+        return super().plus(other)
+
+
+def by_gram(left: Tensor, right: Tensor) -> Tensor:
+    """Squared norms from the inner products between positions, without writing a gradient out."""
+    return (torch.bmm(left, left.transpose(1, 2)) * torch.bmm(right, right.transpose(1, 2))).sum((1, 2))

@@ -1,0 +1,114 @@
+"""The form of a convolution: each example's gradient is a sum of outer products over the places of its kernel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from reticent.gradients.forms.dense import Dense, Form
+
+# Patches are copied for a few examples at a time, so that they are still in the cache when they are multiplied.
+CACHED = 2**18
+
+
+@dataclass(frozen=True, eq=False)
+class Patches(Form):
+    """Gradient of a convolution's weight for every example, from the layer's input and output gradient.
+
+    `image` is the padded input, [examples, frames, *space, channels]; `outgoing` is the output gradient,
+    [examples, frames, *places, channels out]; frames are images of one example that share the layer.
+    """
+
+    image: Tensor
+    outgoing: Tensor
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    dilation: tuple[int, ...]
+    groups: int
+
+    def measure(self) -> tuple[Tensor, Form]:
+        written = self._written()
+        return written.measure()[0], written
+
+    def _written(self) -> _Weights:
+        n = len(self.image)
+        channels, out = self.image.shape[-1], self.outgoing.shape[-1]
+        places = math.prod(self.outgoing.shape[1:-1])
+        taps = math.prod(self.kernel)
+        at_once = min(n, max(2, CACHED // (places * taps * channels)))
+        patches = self.image.new_empty(at_once, places, taps * channels)
+        found = self.image.new_empty(n, out, taps * channels // self.groups)
+        for start in range(0, n, at_once):
+            some = slice(start, min(n, start + at_once))
+            held = patches[: some.stop - some.start]
+            held.view(-1, *self.outgoing.shape[1:-1], *self.kernel, channels).copy_(self._windows(some))
+            self._multiply(self.outgoing[some].flatten(1, -2), held, found[some])
+        return _Weights(found, self.kernel)
+
+    def _windows(self, some: slice) -> Tensor:
+        """All patches of some examples as one overlapping view."""
+        image = self.image[some]
+        n_stride, frame_stride, *space, channel_stride = image.stride()
+        steps = [size * step for size, step in zip(space, self.stride, strict=True)]
+        within = [size * gap for size, gap in zip(space, self.dilation, strict=True)]
+        return image.as_strided(
+            (len(image), *self.outgoing.shape[1:-1], *self.kernel, image.shape[-1]),
+            (n_stride, frame_stride, *steps, *within, channel_stride),
+        )
+
+    def _multiply(self, outgoing: Tensor, patches: Tensor, found: Tensor) -> None:
+        if self.groups == 1:
+            torch.bmm(outgoing.transpose(1, 2), patches, out=found)
+            return
+        n, places = outgoing.shape[:2]
+        left = outgoing.view(n, places, self.groups, -1).permute(0, 2, 3, 1)
+        right = patches.view(n, places, math.prod(self.kernel), self.groups, -1).permute(0, 3, 1, 2, 4).flatten(3)
+        found.copy_((left @ right).flatten(1, 2))
+
+    def add_to(self, total: Tensor, weights: Tensor) -> None:
+        self._written().add_to(total, weights)
+
+    def dense(self) -> Tensor:
+        return self._written().dense()
+
+    def keep(self, rows: Tensor) -> Form:
+        return replace(self, image=self.image[rows], outgoing=self.outgoing[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class _Weights(Form):
+    """Convolution weights written out with the channels last, as the patches give them."""
+
+    gradients: Tensor
+    kernel: tuple[int, ...]
+
+    def measure(self) -> tuple[Tensor, Form]:
+        return Dense(self.gradients).measure()[0], self
+
+    def add_to(self, total: Tensor, weights: Tensor) -> None:
+        summed = weights.to(self.gradients.dtype) @ self.gradients.flatten(1)
+        total += self._shaped(summed.view(1, *self.gradients.shape[1:]))[0]
+
+    def dense(self) -> Tensor:
+        return self._shaped(self.gradients)
+
+    def keep(self, rows: Tensor) -> Form:
+        return replace(self, gradients=self.gradients[rows])
+
+    def _shaped(self, gradients: Tensor) -> Tensor:
+        n, out = gradients.shape[:2]
+        return gradients.view(n, out, *self.kernel, -1).movedim(-1, 2)
+
+
+def padded(image: Tensor, padding: Sequence[tuple[int, int]]) -> Tensor:
+    """Bring channels last and pad every axis of space, as one contiguous tensor."""
+    last = image.movedim(1, -1)
+    if any(before or after for before, after in padding):
+        sides = [side for pair in reversed(padding) for side in pair]
+        return functional.pad(last, (0, 0, *sides))
+    return last.contiguous()

@@ -1,0 +1,163 @@
+"""Planning: finds, on a few examples, where the examples are at each site, and proves the rules on them."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from reticent.errors import ModelError
+from reticent.gradients import layouts
+from reticent.gradients.batches import Batch, PerExampleLoss, chosen, size, tensors
+from reticent.gradients.bookkeeping import passes
+from reticent.gradients.general import norms_and_sum_of, one_per_example
+from reticent.gradients.layouts import Layout
+from reticent.gradients.randomness import undisturbed
+from reticent.gradients.registry import RULES
+from reticent.gradients.tape import NoRule, Site, Tape
+
+log = logging.getLogger("reticent.gradients")
+
+# Enough examples to tell the layouts apart, few enough to cost nothing.
+PROBED = 3
+# A wrong rule is off by far more than float32 rounds.
+ROUNDING = 1e-3
+
+
+class _Probe(Tape):
+    """Runs every known function as it is and keeps the gradients that pass each site."""
+
+    def __init__(self, parameters: Mapping[str, nn.Parameter], n: int, layouts: Mapping[Site, Layout]):
+        super().__init__(parameters, n, layouts)
+        self.seen: dict[Site, list[list[Tensor]]] = {}
+        self.example = 0
+
+    def use(self, site: Site, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        plain = [self.plain(value) for value in args]
+        result = func(*plain, **{key: self.plain(value) for key, value in kwargs.items()})
+        if not RULES[func].located:
+            return result
+        gradients = [torch.zeros_like(result) for _ in range(self.n)]
+        self.seen.setdefault(site, []).append(gradients)
+
+        def show(gradient: Tensor) -> None:
+            gradients[self.example] = gradient
+
+        return self.tap(result, show)
+
+
+def _locate(
+    model: nn.Module, loss: PerExampleLoss, batch: Batch, parameters: Mapping[str, nn.Parameter]
+) -> dict[Site, Layout]:
+    """Find where the examples are at every site; what all examples share becomes part of the parameters."""
+    found: dict[Site, Layout] = {}
+    while True:
+        probe = _Probe(parameters, size(batch), found)
+        with torch.enable_grad(), probe:
+            losses = one_per_example(loss(model, batch), probe.n)
+        _refuse_hidden(losses, parameters)
+        for i in range(probe.n):
+            probe.example = i
+            torch.autograd.grad(losses[i], probe.anchor, retain_graph=True, allow_unused=True)
+        for site, uses in probe.seen.items():
+            places = {layouts.find(reached) for reached in uses}
+            if len(places) > 1:
+                raise NoRule(site, "the examples are now here, now there")
+            found[site] = places.pop()
+        if Layout.NOWHERE not in (found[site] for site in probe.seen):
+            return found
+
+
+def _refuse_hidden(losses: Tensor, parameters: Mapping[str, nn.Parameter]) -> None:
+    """Refuse if a parameter reaches the losses past the tape, as inside TorchScript."""
+    names = {id(parameter): name for name, parameter in parameters.items()}
+    waiting, met = [losses.grad_fn], set()
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in met:
+            continue
+        met.add(node)
+        name = names.get(id(getattr(node, "variable", None)))
+        if name is not None:
+            raise NoRule(("a hidden function", (name,)), "the use of this parameter could not be seen")
+        waiting += [before for before, _ in node.next_functions]
+
+
+def _prove(
+    model: nn.Module,
+    loss: PerExampleLoss,
+    batch: Batch,
+    parameters: Mapping[str, nn.Parameter],
+    found: Mapping[Site, Layout],
+) -> None:
+    """Compare norms and sum with one backward pass for each example over the same forward pass."""
+
+    def weigh(norms: Tensor) -> Tensor:
+        return torch.arange(1, len(norms) + 1, dtype=norms.dtype, device=norms.device) / norms.clamp(min=1e-6)
+
+    state = torch.get_rng_state()
+    expected, expected_sums = norms_and_sum_of(_one_backward_each(model, loss, batch, parameters), weigh)
+    torch.set_rng_state(state)
+    books, norms = passes(model, loss, batch, parameters, found)
+    sums = {name: torch.zeros_like(parameter) for name, parameter in parameters.items()}
+    books.add_to(sums, norms, weigh(norms))
+    pairs = {"norms": (norms, expected)} | {name: (sums[name], expected_sums[name]) for name in parameters}
+    largest = max(float(gradient.abs().max()) for gradient in expected_sums.values())
+    for name, (ours, theirs) in pairs.items():
+        near = ROUNDING * float(theirs.abs().max()) + ROUNDING**2 * largest  # a gradient of 0 is only nearly 0
+        if not torch.allclose(ours, theirs, ROUNDING, near, equal_nan=True):
+            raise NoRule(("the proof", (name,)), "the rules do not give what autograd gives")
+
+
+def _one_backward_each(
+    model: nn.Module, loss: PerExampleLoss, batch: Batch, parameters: Mapping[str, nn.Parameter]
+) -> dict[str, Tensor]:
+    n = size(batch)
+    with torch.enable_grad():
+        losses = one_per_example(loss(model, batch), n)
+    found = {name: parameter.new_zeros(n, *parameter.shape) for name, parameter in parameters.items()}
+    for i in range(n):
+        own = torch.autograd.grad(losses[i], list(parameters.values()), retain_graph=True, allow_unused=True)
+        for name, gradient in zip(parameters, own, strict=True):
+            if gradient is not None:
+                found[name][i] = gradient.to_dense()
+    return found
+
+
+_plans: weakref.WeakKeyDictionary[nn.Module, dict[Any, dict[Site, Layout] | None]] = weakref.WeakKeyDictionary()
+
+
+def layouts_of(
+    model: nn.Module, loss: PerExampleLoss, batch: Batch, parameters: Mapping[str, nn.Parameter]
+) -> dict[Site, Layout] | None:
+    """Give the plan for a model, made once and kept while the model lives; None sends it to the general path."""
+    plans = _plans.setdefault(model, {})
+    key = (
+        tuple(parameters),
+        model.training,
+        getattr(loss, "__code__", type(loss)),
+        tuple((tensor.ndim, tensor.dtype) for tensor in tensors(batch)),
+    )
+    if key not in plans:
+        few = chosen(batch, torch.arange(PROBED) % size(batch))
+        with undisturbed(model):
+            plans[key] = _plan(model, loss, few, parameters)
+    return plans[key]
+
+
+def _plan(
+    model: nn.Module, loss: PerExampleLoss, few: Batch, parameters: Mapping[str, nn.Parameter]
+) -> dict[Site, Layout] | None:
+    try:
+        found = _locate(model, loss, few, parameters)
+        _prove(model, loss, few, parameters, found)
+        return found
+    except ModelError:
+        raise
+    except Exception as reason:  # whatever a model does that the tape cannot follow, the general path can, or says why
+        log.warning("%s takes the general path, exact but slower: %s", type(model).__name__, reason)
+        return None

@@ -1,0 +1,7 @@
+"""Rules: for each torch function that uses parameters, how every example's gradient follows; one family a file."""
+
+from __future__ import annotations
+
+from reticent.gradients.rules import broadcast, convolution, embedding, linear, normalisation
+
+__all__ = ["broadcast", "convolution", "embedding", "linear", "normalisation"]

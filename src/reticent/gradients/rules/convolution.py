@@ -1,0 +1,110 @@
+"""Rules for convolutions of one to three dimensions and for transposed ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from torch import Tensor
+from torch.nn import functional
+
+from reticent.gradients.forms import Dense, Patches
+from reticent.gradients.forms.patches import padded
+from reticent.gradients.layouts import Layout
+from reticent.gradients.registry import rule
+from reticent.gradients.uses import Forms, Use
+
+Sizes = int | Sequence[int]
+
+
+def _each(value: Sizes, dimensions: int) -> tuple[int, ...]:
+    sizes = (value,) if isinstance(value, int) else tuple(value)
+    return sizes * dimensions if len(sizes) == 1 else sizes
+
+
+def _sides(padding: Sizes | str, kernel: Sequence[int], dilation: Sequence[int]) -> list[tuple[int, int]]:
+    """Padding before and after each axis of space; 'same' puts the odd one after, as torch does."""
+    if padding == "valid":
+        return [(0, 0)] * len(kernel)
+    if padding == "same":
+        totals = [gap * (size - 1) for size, gap in zip(kernel, dilation, strict=True)]
+        return [(total // 2, total - total // 2) for total in totals]
+    assert not isinstance(padding, str)
+    return [(size, size) for size in _each(padding, len(kernel))]
+
+
+def _frames(use: Use, image: Tensor) -> Tensor:
+    """View channels-last images as [examples, frames, *space, channels]."""
+    first = use.first(image)
+    return first.unsqueeze(1) if use.layout is Layout.FIRST else first
+
+
+def _convolution(function: Callable[..., Tensor], dimensions: int) -> None:
+    @rule(function)
+    def run(
+        use: Use,
+        input: Tensor,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        stride: Sizes = 1,
+        padding: Sizes | str = 0,
+        dilation: Sizes = 1,
+        groups: int = 1,
+    ) -> Tensor:
+        if input.ndim != dimensions + 2:
+            raise use.refuse("the input has no axis of examples")
+        kernel, gaps = tuple(weight.shape[2:]), _each(dilation, dimensions)
+
+        def forms(gradient: Tensor) -> Forms:
+            if use.wants(weight):
+                image = padded(input, _sides(padding, kernel, gaps))
+                outgoing = gradient.movedim(1, -1).contiguous()
+                steps = _each(stride, dimensions)
+                yield weight, Patches(_frames(use, image), _frames(use, outgoing), kernel, steps, gaps, groups)
+            yield from _bias(use, bias, gradient)
+
+        rest = (stride, padding, dilation, groups)
+        return use.tap(function(input, *use.plain((weight, bias)), *rest), (weight, bias), forms, saved=(input,))
+
+
+def _transposed(function: Callable[..., Tensor], dimensions: int) -> None:
+    @rule(function)
+    def run(
+        use: Use,
+        input: Tensor,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        stride: Sizes = 1,
+        padding: Sizes = 0,
+        output_padding: Sizes = 0,
+        groups: int = 1,
+        dilation: Sizes = 1,
+    ) -> Tensor:
+        """The mirror image: the kernel slides over the output's gradient, and the input weighs its patches."""
+        if input.ndim != dimensions + 2:
+            raise use.refuse("the input has no axis of examples")
+        kernel, gaps = tuple(weight.shape[2:]), _each(dilation, dimensions)
+
+        def forms(gradient: Tensor) -> Forms:
+            if use.wants(weight):
+                image = padded(gradient, _sides(padding, kernel, gaps))
+                places = input.movedim(1, -1).contiguous()
+                steps = _each(stride, dimensions)
+                yield weight, Patches(_frames(use, image), _frames(use, places), kernel, steps, gaps, groups)
+            yield from _bias(use, bias, gradient)
+
+        rest = (stride, padding, output_padding, groups, dilation)
+        return use.tap(function(input, *use.plain((weight, bias)), *rest), (weight, bias), forms, saved=(input,))
+
+
+def _bias(use: Use, bias: Tensor | None, gradient: Tensor) -> Forms:
+    if use.wants(bias):
+        summed = use.first(gradient.flatten(2).sum(2))
+        yield bias, Dense(summed if use.layout is Layout.FIRST else summed.sum(1))
+
+
+_CONVOLUTIONS: list[Any] = [functional.conv1d, functional.conv2d, functional.conv3d]
+_TRANSPOSED: list[Any] = [functional.conv_transpose1d, functional.conv_transpose2d, functional.conv_transpose3d]
+for _dimensions in (1, 2, 3):
+    _convolution(_CONVOLUTIONS[_dimensions - 1], _dimensions)
+    _transposed(_TRANSPOSED[_dimensions - 1], _dimensions)

@@ -1,0 +1,78 @@
+"""Rules for tables: embeddings and bags of them."""
+
+# ruff: noqa: ARG001 - a rule takes the arguments of the function it stands for
+
+from __future__ import annotations
+
+from torch import Tensor
+from torch.nn import functional
+
+from reticent.gradients.forms import Lookup
+from reticent.gradients.registry import rule
+from reticent.gradients.uses import Forms, Use
+
+
+@rule(functional.embedding)
+def embedding(
+    use: Use,
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """Each position's gradient goes to the row it looked up, except to the padding row."""
+    if max_norm is not None or scale_grad_by_freq:
+        raise use.refuse("max_norm and scale_grad_by_freq have no exact rule")
+
+    def forms(gradient: Tensor) -> Forms:
+        yield weight, _lookup(use, input, use.positions(gradient), weight, padding_idx)
+
+    output = functional.embedding(input, use.plain(weight), padding_idx)
+    return use.tap(output, (weight,), forms, saved=(input,))
+
+
+@rule(functional.embedding_bag)
+def embedding_bag(
+    use: Use,
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
+    """A bag of fixed length for each example: all its positions share the bag's gradient."""
+    if max_norm is not None or scale_grad_by_freq or offsets is not None or mode == "max" or input.ndim != 2:
+        raise use.refuse("only bags of one length, added or averaged, have a rule")
+    if per_sample_weights is not None and per_sample_weights.requires_grad:
+        raise use.refuse("trained per_sample_weights have no rule")
+
+    def forms(gradient: Tensor) -> Forms:
+        shared = gradient[:, None, :].expand(*input.shape, -1)
+        if mode == "mean":
+            counted = input.new_ones(()).expand_as(input) if padding_idx is None else (input != padding_idx)
+            shared = shared / counted.sum(1).clamp(min=1)[:, None, None]
+        if per_sample_weights is not None:
+            shared = shared * per_sample_weights[..., None]
+        yield weight, _lookup(use, input, use.positions(shared), weight, padding_idx)
+
+    output = functional.embedding_bag(
+        input, use.plain(weight), mode=mode, per_sample_weights=per_sample_weights, padding_idx=padding_idx
+    )
+    return use.tap(output, (weight,), forms, saved=(input,))
+
+
+def _lookup(use: Use, index: Tensor, rows: Tensor, table: Tensor, padding_idx: int | None) -> Lookup:
+    index = use.first(index).reshape(use.n, -1)
+    if padding_idx is not None:
+        padding = padding_idx % len(table)
+        rows = rows.masked_fill((index == padding)[..., None], 0)
+    return Lookup(index, rows, len(table))

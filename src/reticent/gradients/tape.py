@@ -1,0 +1,128 @@
+"""The tape: watches one forward pass and finds every use of a trainable parameter, wherever in the model it is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.overrides import TorchFunctionMode
+
+from reticent.gradients.layouts import Layout
+from reticent.gradients.registry import RULES
+
+# Where parameters are used: the function's name, and the names of the parameters it was given.
+Site: TypeAlias = tuple[str, tuple[str, ...]]
+
+
+class NoRule(Exception):  # noqa: N818 - not a mistake: the general path takes over
+    """Parameters are used in a way for which there is no exact rule."""
+
+    def __init__(self, site: Site, why: str):
+        super().__init__(f"{site[0]}({', '.join(site[1])}): {why}")
+
+
+class _Tap(torch.autograd.Function):
+    """Identity that shows the gradient passing by; the anchor makes it part of the graph."""
+
+    @staticmethod
+    def forward(ctx: Any, value: Tensor, _anchor: Tensor, show: Callable[[Tensor], None]) -> Tensor:
+        ctx.show = show
+        return value.data  # a handle of its own, since the model may change it in place
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        ctx.show(gradient)
+        return gradient, None, None
+
+
+class Tape(TorchFunctionMode, ABC):
+    """Sees each torch function that is given a trainable parameter, or a tensor made from parameters only.
+
+    What is made from parameters only is followed like a parameter; `roots` says from which parameters it was made.
+    """
+
+    def __init__(self, parameters: Mapping[str, nn.Parameter], n: int, layouts: Mapping[Site, Layout]):
+        super().__init__()
+        self.n = n
+        self.anchor = torch.zeros((), requires_grad=True)
+        self._layouts = layouts
+        self._names = {id(parameter): name for name, parameter in parameters.items()}
+        self.roots: dict[int, tuple[Tensor, list[nn.Parameter]]] = {}
+        self._parameters = {id(parameter): parameter for parameter in parameters.values()}
+
+    def follows(self, value: object) -> bool:
+        """Say whether a value is a trainable parameter or made from such only."""
+        return id(value) in self._names
+
+    def plain(self, value: Any) -> Any:
+        """Give a value without its history if it is followed."""
+        if isinstance(value, list | tuple):
+            return type(value)(self.plain(item) for item in value)
+        return value.detach() if self.follows(value) else value
+
+    def tap(self, value: Tensor, show: Callable[[Tensor], None]) -> Tensor:
+        """Have the gradient of a value shown when the backward pass comes by."""
+        return _Tap.apply(value, self.anchor, show)  # type: ignore[no-any-return,no-untyped-call]
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        followed = [value for value in _values(args, kwargs) if id(value) in self._names]
+        if not followed:
+            return func(*args, **kwargs)
+        site = (getattr(func, "__name__", str(func)), tuple(self._names[id(value)] for value in followed))
+        if self._layouts.get(site) is not Layout.NOWHERE and self._knows(func, args, kwargs):
+            return self.use(site, func, args, kwargs)
+        return self._derive(site, func, args, kwargs)
+
+    def _knows(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Say whether there is a rule for this call, and something but parameters to use it on."""
+        rule = RULES.get(func)
+        return rule is not None and (
+            rule.alone or any(isinstance(value, Tensor) and not self.follows(value) for value in _values(args, kwargs))
+        )
+
+    @abstractmethod
+    def use(self, site: Site, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Answer a call that uses parameters on examples."""
+
+    def _derive(self, site: Site, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run a function of parameters only, and follow what it gives."""
+        values = list(_values(args, kwargs))
+        for value in values:
+            if isinstance(value, Tensor) and value.requires_grad and not self.follows(value):
+                raise NoRule(site, "no rule for this function of parameters and examples")
+        result = func(*args, **kwargs)
+        roots = {id(root): root for value in values if self.follows(value) for root in self._roots_of(value)}
+        for value in _values((result,), {}):
+            if isinstance(value, Tensor) and value.requires_grad and not self.follows(value):
+                self.roots[id(value)] = (value, list(roots.values()))
+                self._names[id(value)] = site[1][0]
+        return result
+
+    def _roots_of(self, value: Tensor) -> list[nn.Parameter]:
+        return self.roots[id(value)][1] if id(value) in self.roots else [self._parameters[id(value)]]
+
+    def name(self, key: int) -> str:
+        """Name a followed value by its id."""
+        return self._names[key]
+
+    def layout(self, site: Site) -> Layout:
+        """Say where the examples are at a site that planning has seen."""
+        if site not in self._layouts:
+            raise NoRule(site, "not seen when the model was planned")
+        return self._layouts[site]
+
+
+def _values(args: Iterable[Any], kwargs: Mapping[str, Any]) -> Iterator[Any]:
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, list | tuple):
+            yield from value
+        else:
+            yield value

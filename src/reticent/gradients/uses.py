@@ -1,0 +1,75 @@
+"""A use of parameters on examples, as a rule sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol, TypeAlias
+
+from torch import Tensor
+
+from reticent.gradients.forms import Form
+from reticent.gradients.layouts import Layout
+from reticent.gradients.tape import NoRule, Site
+
+Forms: TypeAlias = Iterator[tuple[Tensor | None, Form]]
+
+
+class Collector(Protocol):
+    """What a use needs of the book-keeping around it."""
+
+    n: int
+
+    def follows(self, value: object) -> bool: ...
+    def plain(self, value: Any) -> Any: ...
+    def tap(self, value: Tensor, show: Callable[[Tensor], None]) -> Tensor: ...
+    def expect(self, values: Iterable[Tensor | None]) -> None: ...
+    def receive(self, forms: Forms) -> None: ...
+
+
+class Use:
+    """One use of parameters on examples, as a rule sees it."""
+
+    def __init__(self, books: Collector, site: Site, layout: Layout):
+        self.n = books.n
+        self.site = site
+        self.layout = layout
+        self._books = books
+
+    def wants(self, value: object) -> bool:
+        """Say whether a value's gradient is asked for."""
+        return self._books.follows(value)
+
+    def plain(self, value: Any) -> Any:
+        """Give a parameter's value without its history."""
+        return self._books.plain(value)
+
+    def first(self, tensor: Tensor) -> Tensor:
+        """View a tensor with its examples on the first axis."""
+        return self.layout.first(tensor, self.n)
+
+    def positions(self, tensor: Tensor, features: int = 1) -> Tensor:
+        """View a tensor as [examples, positions, features...], of which the last `features` axes are kept."""
+        first = self.first(tensor)
+        return first.reshape(self.n, -1, *first.shape[first.ndim - features :])
+
+    def tap(
+        self,
+        value: Tensor,
+        given: Iterable[Tensor | None],
+        forms: Callable[[Tensor], Forms],
+        saved: Iterable[Tensor] = (),
+    ) -> Tensor:
+        """Have `forms` called with the value's gradient, to yield a form for each of the parameters `given`."""
+        self._books.expect(given)
+        versions = [(tensor, tensor._version) for tensor in saved]
+
+        def show(gradient: Tensor) -> None:
+            if any(tensor._version != version for tensor, version in versions):
+                raise self.refuse("its input is changed in place before the gradient is taken")
+            self._books.receive(forms(gradient))
+
+        return self._books.tap(value, show)
+
+    def refuse(self, why: str) -> NoRule:
+        """Say that this use has no exact rule."""
+        return NoRule(self.site, why)

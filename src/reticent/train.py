@@ -19,7 +19,7 @@ from reticent.accounting import Budget, Guarantee, Ledger, price
 from reticent.checkpoint import Folder, refuse_changes
 from reticent.errors import BudgetSpent, ResumeError, SettingError
 from reticent.gradients import check
-from reticent.inside import Coins, Dials, Flat, GradientSum, Loss, Task, Vault, store
+from reticent.inside import Coins, Dials, Flat, Loss, Task, Vault, store
 from reticent.inside.diagnostics import Diagnostics
 from reticent.losses import cross_entropy
 from reticent.methods import Method, plan
@@ -147,9 +147,9 @@ class Run:
         method, vault, task = self.plan.method, self._vault, self._task
         with Trial(task.flat, self.optimizer, self.scheduler) as trial:
             draw = vault.draw(method.sampler, dials)
-            sealed = vault.ask(GradientSum(task, method.bound, dials), draw)
+            sealed = vault.ask(method.query(task, method.bound, dials), draw)
             released = vault.release(sealed, method.noise(dials.noise_multiplier))
-            task.flat.point(method.direction.point(released / dials.batch_size))
+            task.flat.point(method.direction.point(released, dials))
             self.optimizer.step()
             if self.scheduler is not None:
                 self.scheduler.step()
@@ -179,7 +179,7 @@ class Run:
 
     def spent(self) -> float:
         """The live figure: epsilon if exactly this many rounds had been planned. Not a guarantee; see `guarantee`."""
-        return price(self.plan.tally(self.number), self.plan.price.delta, accountant="rdp").epsilon
+        return price(self.plan.tally(self.number), self.plan.price.delta, accountant=self.plan.accountant).epsilon
 
     @property
     def ledger(self) -> Ledger:

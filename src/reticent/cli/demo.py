@@ -19,7 +19,10 @@ def demo(
     from reticent.cli.train import _in_words
     from reticent.experiments.demo import demo as run
 
-    tell = (lambda line: None) if as_json else print
+    def tell(line: str) -> None:
+        if not as_json:
+            print(line)
+
     with tempfile.TemporaryDirectory() as temporary:
         answers = run(out or Path(temporary), seed=seed, tell=tell)
     if as_json:

@@ -77,7 +77,8 @@ def _in_words(answer: dict[str, Any]) -> str:
     )
     return "\n".join(
         [
-            f"{recipe['method']} on {recipe['data']}, {recipe['model']}: {numbers}, noise {answer['noise_multiplier']:.4g}",
+            f"{recipe['method']} on {recipe['data']}, {recipe['model']}",
+            f"settings   {numbers}, noise_multiplier {answer['noise_multiplier']:.4g}",
             f"accuracy   {said}",
             f"guarantee  {Guarantee.from_json(answer['guarantee'])}",
             f"rounds     {answer['rounds']}, kept {answer['kept']}, {answer['seconds']:.1f} s",

@@ -2,6 +2,7 @@
 
 from reticent.inside.bounds import Bound, Clip, Normalise
 from reticent.inside.coins import Coins
+from reticent.inside.deniability import AsItIs, BatchGradient, Deniable, FixedNoise, Partition
 from reticent.inside.dials import Dials
 from reticent.inside.draws import Draw, Everyone, Poisson, Sampler
 from reticent.inside.mechanisms import AcceptanceCoin, GaussianNoise, Mechanism
@@ -14,13 +15,17 @@ from reticent.inside.vault import Vault
 
 __all__ = [
     "AcceptanceCoin",
+    "AsItIs",
     "Batch",
+    "BatchGradient",
     "Bound",
     "Clip",
     "Coins",
+    "Deniable",
     "Dials",
     "Draw",
     "Everyone",
+    "FixedNoise",
     "Flat",
     "GaussianNoise",
     "GradientSum",
@@ -30,6 +35,7 @@ __all__ = [
     "Mechanism",
     "NormSum",
     "Normalise",
+    "Partition",
     "Poisson",
     "Query",
     "Sampler",

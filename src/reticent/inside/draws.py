@@ -23,6 +23,8 @@ class Draw:
     _index: NDArray[np.int64] = field(repr=False)
     sampler: Sampler
     dials: Dials = field(repr=False)
+    _others: tuple[NDArray[np.int64], ...] = field(default=(), repr=False)
+    """Other draws that could have been made instead; secret too."""
 
     def amplify(self, event: Event) -> Event:
         """What `event` becomes on a draw like this one."""
@@ -46,7 +48,7 @@ class Poisson:
     """Every example takes part by a coin of its own, with chance batch_size / size (Abadi et al. 2016, section 3.1)."""
 
     def draw(self, dials: Dials, coins: np.random.Generator, memory: Memory) -> Draw:  # noqa: ARG002 - all are alike
-        """Draw the number of examples first, then which: the same law as a coin each, at a cost that ignores the size."""
+        """Draw how many, then which: the same law as a coin each, at a cost that does not grow with the size."""
         count = coins.binomial(dials.size, dials.rate)
         index = coins.choice(dials.size, count, replace=False, shuffle=False)
         return Draw(np.sort(index), self, dials)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from reticent.inside.draws import Draw
@@ -27,6 +28,12 @@ class Taken:
 
     def batches(self) -> Iterator[Batch]:
         """The examples drawn, at most CHUNK at a time; nobody drawn: one batch of length zero."""
-        index = self.draw._index
+        yield from self._fetch(self.draw._index)
+
+    def others(self) -> Iterator[Iterator[Batch]]:
+        """The same for every other draw that could have been made instead."""
+        return (self._fetch(index) for index in self.draw._others)
+
+    def _fetch(self, index: NDArray[np.int64]) -> Iterator[Batch]:
         for start in range(0, max(len(index), 1), CHUNK):
             yield moved(self._store.take(index[start : start + CHUNK]), self._device)

@@ -47,6 +47,10 @@ class Flat:
         parts = torch.split(vector, [p.numel() for p in self._parameters.values()])
         return {name: part.view(p.shape) for (name, p), part in zip(self._parameters.items(), parts, strict=True)}
 
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """The parameters themselves, in the order of the vector."""
+        return iter(self._parameters.values())
+
     def point(self, direction: Tensor) -> None:
         """Put a direction where a torch optimizer looks for it: in the parameters' `.grad`."""
         for name, view in self.views(direction).items():

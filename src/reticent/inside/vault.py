@@ -57,7 +57,13 @@ class Vault:
         """Everything that happens inside belongs to this round; coins and ledger lines are numbered by it."""
         self._round = number
         self._draws = self._asks = self._noises = self._entries = 0
-        yield
+        before = {name: part.clone() for name, part in self.memory.items()}
+        try:
+            yield
+        except BaseException:
+            self.memory.clear()
+            self.memory.update(before)  # a replay must remember what this round remembered when it began
+            raise
 
     @contextmanager
     def attempt(self, event: Event, covers: Sequence[Event]) -> Iterator[None]:

@@ -6,6 +6,7 @@ from reticent.methods.dpsign import dpsign_adam, dpsign_sgd
 from reticent.methods.dpsur import dpsur
 from reticent.methods.method import Method
 from reticent.methods.noise_decay import noise_decay
+from reticent.methods.pd_sgd import pd_sgd
 from reticent.methods.plan import Plan, plan
 from reticent.methods.registry import get, names, options
 from reticent.methods.sa_dpsgd import sa_dpsgd
@@ -23,6 +24,7 @@ __all__ = [
     "names",
     "noise_decay",
     "options",
+    "pd_sgd",
     "plan",
     "sa_dpsgd",
 ]

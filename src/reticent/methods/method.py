@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from reticent.accounting import Event
-from reticent.inside import Bound, Clip, Dials, GaussianNoise, Mechanism, Poisson, Sampler
-from reticent.outside import Charge, Control, Direction, Gate, Open, Steady, Unchanged
+from reticent.inside import Bound, Clip, Dials, GaussianNoise, GradientSum, Mechanism, Poisson, Query, Sampler, Task
+from reticent.outside import Averaged, Charge, Control, Direction, Gate, Open, Steady
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,8 +22,9 @@ class Method:
     max_grad_norm: float = 1.0
     sampler: Sampler = Poisson()  # noqa: RUF009 - stages are frozen
     bound: Bound = Clip()  # noqa: RUF009
+    query: Callable[[Task, Bound, Dials], Query] = GradientSum
     noise: Callable[[float], Mechanism] = GaussianNoise
-    direction: Direction = Unchanged()  # noqa: RUF009
+    direction: Direction = Averaged()  # noqa: RUF009
     gate: Gate = Open()  # noqa: RUF009
     control: Control = Steady()  # noqa: RUF009
     optimizer: str = "sgd"

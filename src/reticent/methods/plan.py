@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from reticent.accounting import Allowance, Budget, Event, Guarantee, Planned, Price, Unlimited, calibrate, price
+from reticent.accounting.price import Accountant
 from reticent.errors import SettingError
 from reticent.inside import Dials
 from reticent.methods.method import Method
@@ -20,6 +21,7 @@ class Plan:
     dials: Dials
     rounds: int
     price: Price
+    accountant: Accountant = "best"
 
     def turned(self, number: int) -> Dials:
         """The dials of one round."""
@@ -87,8 +89,8 @@ def plan(
     if rounds is None:
         raise SettingError("how long should the run be? Give rounds, epochs or a budget")
     delta = budget.delta if budget is not None else default_delta(size) if delta is None else delta
-    accountant = budget.accountant if budget is not None else "best"
-    return Plan(method, dials, rounds, price(tally(method, dials, rounds), delta, accountant=accountant))
+    accountant: Accountant = budget.accountant if budget is not None else "best"
+    return Plan(method, dials, rounds, price(tally(method, dials, rounds), delta, accountant=accountant), accountant)
 
 
 def default_delta(size: int) -> float:

@@ -13,10 +13,12 @@ from reticent.methods.dpsign import dpsign_adam, dpsign_sgd
 from reticent.methods.dpsur import dpsur
 from reticent.methods.method import Method
 from reticent.methods.noise_decay import noise_decay
+from reticent.methods.pd_sgd import pd_sgd
 from reticent.methods.sa_dpsgd import sa_dpsgd
 
 _METHODS: dict[str, Callable[..., Method]] = {
-    make.__name__: make for make in (dpsgd, dpadam, dpsur, sa_dpsgd, dpsign_sgd, dpsign_adam, auto_s, noise_decay)
+    make.__name__: make
+    for make in (dpsgd, dpadam, dpsur, sa_dpsgd, dpsign_sgd, dpsign_adam, pd_sgd, auto_s, noise_decay)
 }
 
 

@@ -4,7 +4,8 @@ from reticent.outside.after import After
 from reticent.outside.annealing import Annealed, PrivateAnswer, PublicHoldout
 from reticent.outside.controls import Control, Steady
 from reticent.outside.decay import ExponentialDecay, NoiseDecay, PolynomialDecay, StepDecay, TimeDecay
-from reticent.outside.directions import Direction, Sign, Unchanged
+from reticent.outside.deniability import PlausibleDeniability, RandomRejection
+from reticent.outside.directions import Averaged, Direction, Sign
 from reticent.outside.gates import Charge, Gate, Open, Proposal
 from reticent.outside.selective import NoisyTest, Selective, SmoothTest
 from reticent.outside.trial import Trial
@@ -12,6 +13,7 @@ from reticent.outside.trial import Trial
 __all__ = [
     "After",
     "Annealed",
+    "Averaged",
     "Charge",
     "Control",
     "Direction",
@@ -20,10 +22,12 @@ __all__ = [
     "NoiseDecay",
     "NoisyTest",
     "Open",
+    "PlausibleDeniability",
     "PolynomialDecay",
     "PrivateAnswer",
     "Proposal",
     "PublicHoldout",
+    "RandomRejection",
     "Selective",
     "Sign",
     "SmoothTest",
@@ -31,5 +35,4 @@ __all__ = [
     "StepDecay",
     "TimeDecay",
     "Trial",
-    "Unchanged",
 ]

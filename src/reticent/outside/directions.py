@@ -1,4 +1,4 @@
-"""Directions: what a released gradient becomes before the optimizer sees it."""
+"""Directions: what a released answer becomes before the optimizer sees it."""
 
 from __future__ import annotations
 
@@ -7,33 +7,40 @@ from typing import Protocol
 
 from torch import Tensor
 
+from reticent.inside import Dials
+
 
 class Direction(Protocol):
     """A change of a released vector; free, because what was released is already paid for."""
 
-    def point(self, released: Tensor) -> Tensor:
+    def point(self, released: Tensor, dials: Dials) -> Tensor:
         """The direction the optimizer is given."""
         ...
 
 
 @dataclass(frozen=True)
-class Unchanged:
-    """The released gradient itself."""
+class Averaged:
+    """The released sum over the declared batch size, never over the number of examples that happened to be drawn."""
 
-    def point(self, released: Tensor) -> Tensor:
-        """The same vector."""
-        return released
+    def point(self, released: Tensor, dials: Dials) -> Tensor:
+        """Sum / expected batch size.
+
+        >>> import torch
+        >>> Averaged().point(torch.tensor([5.0]), Dials(size=100, batch_size=10, max_grad_norm=1.0, noise_multiplier=1.0))
+        tensor([0.5000])
+        """
+        return released / dials.batch_size
 
 
 @dataclass(frozen=True)
 class Sign:
     """Only the sign of each coordinate (Ghosh & Das 2024, algorithm 3); post-processing: it costs no privacy."""
 
-    def point(self, released: Tensor) -> Tensor:
+    def point(self, released: Tensor, dials: Dials) -> Tensor:  # noqa: ARG002 - a sign has no scale
         """+1, -1, or 0 for an exact 0.
 
         >>> import torch
-        >>> Sign().point(torch.tensor([-0.2, 3.0]))
+        >>> Sign().point(torch.tensor([-0.2, 3.0]), Dials(10, 1, 1.0, 1.0))
         tensor([-1.,  1.])
         """
         return released.sign()

@@ -1,0 +1,132 @@
+"""Plausible deniability: batches that could have been drawn instead, and how many explain a noisy gradient (PD-SGD)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from reticent.accounting import Event, Unbounded
+from reticent.inside.bounds import Bound
+from reticent.inside.dials import Dials
+from reticent.inside.draws import Draw, Memory
+from reticent.inside.mechanisms import normal_like
+from reticent.inside.sealed import Sealed
+from reticent.inside.store import Batch
+from reticent.inside.taken import Taken
+from reticent.inside.task import Task
+
+NO_DP = Unbounded("plausible deniability is not differential privacy: docs/methods/pd_sgd.md has a counterexample")
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A fresh random split of all examples into batches of about the declared size, one of which is the seed."""
+
+    def draw(self, dials: Dials, coins: np.random.Generator, memory: Memory) -> Draw:  # noqa: ARG002
+        """The seed batch; the others go along, closed."""
+        parts = np.array_split(coins.permutation(dials.size), max(1, round(dials.size / dials.batch_size)))
+        seed = int(coins.integers(len(parts)))
+        return Draw(parts[seed], self, dials, tuple(part for i, part in enumerate(parts) if i != seed))
+
+    def amplify(self, event: Event, dials: Dials) -> Event:  # noqa: ARG002 - nothing is proved of it anyway
+        """The event itself."""
+        return event
+
+
+@dataclass(frozen=True, eq=False)
+class BatchGradient:
+    """The plain gradient of a batch's mean loss: no clipping, so no bound on what one example does."""
+
+    task: Task
+    bound: Bound
+    dials: Dials
+
+    @property
+    def sensitivity(self) -> float:
+        """Not bounded."""
+        return math.inf
+
+    def answer(self, taken: Taken) -> Tensor:
+        """The mean gradient of the batch drawn."""
+        return mean_gradient(self.task, taken.batches())
+
+
+@dataclass(frozen=True)
+class FixedNoise:
+    """Normal noise of standard deviation `std`, whatever the sensitivity."""
+
+    std: float
+
+    def event(self) -> Event:
+        """Nothing is proved."""
+        return NO_DP
+
+    def _open(self, sealed: Sealed, coins: np.random.Generator) -> Tensor:
+        return normal_like(sealed._value, coins).mul_(self.std).add_(sealed._value)
+
+
+@dataclass(frozen=True)
+class AsItIs:
+    """No noise at all."""
+
+    def event(self) -> Event:
+        """Nothing is proved."""
+        return NO_DP
+
+    def _open(self, sealed: Sealed, coins: np.random.Generator) -> Tensor:  # noqa: ARG002
+        return sealed._value
+
+
+@dataclass(frozen=True, eq=False)
+class Deniable:
+    """Whether at least `needed` batches, the seed among them, explain the noisy gradient about as well as the seed.
+
+    Batch j does iff | ||D||^2 + 2 <Z, D> | <= 2 std^2 band, where D is the seed's gradient minus batch j's and Z the
+    noise: eq. (2) of the paper without the difference of two large logarithms, in float64. With `released=None` the noise
+    is thrown here and never seen (the paper's ablation that tests and then applies the gradient without noise).
+    """
+
+    task: Task
+    before: Tensor
+    seed: Sealed
+    released: Tensor | None
+    std: float
+    band: float
+    needed: int
+
+    @property
+    def sensitivity(self) -> float:
+        """A yes or no without noise."""
+        return 1.0
+
+    def answer(self, taken: Taken) -> Tensor:
+        """1 or 0; stops looking as soon as it is decided."""
+        seed = self.seed._value.double()
+        noise = normal_like(seed, taken.coins) * self.std if self.released is None else self.released.double() - seed
+        found, left = 1, len(taken.draw._others)
+        with self.task.flat.moved_to(self.before):
+            for batches in taken.others():
+                if found >= self.needed or found + left < self.needed:
+                    break
+                left -= 1
+                apart = seed - mean_gradient(self.task, batches).double()
+                found += bool((apart.square().sum() + 2 * noise.dot(apart)).abs() <= 2 * self.std**2 * self.band)
+        return torch.tensor(1.0 if found >= self.needed else 0.0)
+
+
+def mean_gradient(task: Task, batches: Iterable[Batch]) -> Tensor:
+    """The gradient of the mean loss over all batches, as one vector."""
+    total, count = torch.zeros_like(task.flat.vector), 0
+    parameters = list(task.flat.parameters())
+    for batch in batches:
+        losses = task.loss(task.model, batch)
+        count += len(losses)
+        if len(losses):
+            parts = torch.autograd.grad(losses.sum(), parameters, allow_unused=True, materialize_grads=True)
+            total += torch.cat([part.reshape(-1) for part in parts])
+    return total / max(count, 1)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from reticent.accounting.loss import Loss
+from reticent.accounting.pair import log_ratio, where_log_ratio_is
 
 Array = NDArray[np.float64]
 
@@ -31,11 +32,11 @@ def gaussian_loss(rate: float, noise_multiplier: float, step: float) -> tuple[Lo
         math.floor(end / step) + top for end, top in zip(loss_range(rate, noise_multiplier), (0, 1), strict=True)
     )
     grid = step * np.arange(lowest, highest + 1, dtype=np.float64)
-    place = _where_loss_is(grid, rate, noise_multiplier)
+    place = where_log_ratio_is(grid, rate, noise_multiplier)
     absent = _between(place / noise_multiplier)
     present = (1 - rate) * absent + rate * _between((place - 1) / noise_multiplier)
-    removed = _split(present, absent * np.exp(grid[:-1]), step)
-    added = _split(absent[::-1], (present * np.exp(-grid[1:]))[::-1], step)
+    removed = split(present, absent * safe_exp(grid[:-1]), step)
+    added = split(absent[::-1], (present * safe_exp(-grid[1:]))[::-1], step)
     below = float((1 - rate) * ndtr(place[0] / noise_multiplier) + rate * ndtr((place[0] - 1) / noise_multiplier))
     above = float(ndtr(-place[-1] / noise_multiplier))
     removed[0] += below  # less loss than the grid has: rounded up onto it
@@ -49,22 +50,8 @@ def gaussian_loss(rate: float, noise_multiplier: float, step: float) -> tuple[Lo
 def loss_range(rate: float, noise_multiplier: float) -> tuple[float, float]:
     """The losses between which the noise, cut at `TAIL` deviations, can lead when a record is removed."""
     edges = np.array([-TAIL * noise_multiplier, 1 + TAIL * noise_multiplier])
-    exponents = (2 * edges - 1) / (2 * noise_multiplier**2)
-    if rate == 1:
-        return float(exponents[0]), float(exponents[1])
-    low, high = np.logaddexp(math.log1p(-rate), math.log(rate) + exponents)
+    low, high = log_ratio(edges, rate, noise_multiplier)
     return float(low), float(high)
-
-
-def _where_loss_is(losses: Array, rate: float, noise_multiplier: float) -> Array:
-    """The outcome z at which log(1 - rate + rate exp((2z - 1) / 2s^2)) has each value; -inf below its infimum."""
-    variance = noise_multiplier**2
-    if rate == 1:
-        return variance * losses + 0.5
-    with np.errstate(divide="ignore", invalid="ignore"):
-        small = np.log1p(np.maximum(np.expm1(np.minimum(losses, 1.0)) / rate, -1.0))
-        large = losses + np.log1p(-(1 - rate) * np.exp(-np.maximum(losses, 1.0))) - math.log(rate)
-    return np.asarray(variance * np.where(losses < 1, small, large) + 0.5)
 
 
 def _between(points: Array) -> Array:
@@ -75,7 +62,7 @@ def _between(points: Array) -> Array:
     return np.asarray(np.where(astride, 1 - left - right, np.abs(left - right)))
 
 
-def _split(mass: Array, floor: Array, step: float) -> Array:
+def split(mass: Array, floor: Array, step: float) -> Array:
     """Move each cell's mass to its two ends, keeping its mass under both hypotheses.
 
     `floor` is what the mass would be if all its loss were that of the lower end.
@@ -85,3 +72,8 @@ def _split(mass: Array, floor: Array, step: float) -> Array:
     ends[:-1] += mass - upper
     ends[1:] += upper
     return ends
+
+
+def safe_exp(exponents: Array) -> Array:
+    """exp without overflow: what is cut only moves mass up."""
+    return np.asarray(np.exp(np.minimum(exponents, 700.0)))

@@ -9,10 +9,11 @@ from functools import lru_cache
 import numpy as np
 from dp_accounting.pld import common, privacy_loss_distribution
 
-from reticent.accounting.events import Composed, Event, Gaussian, Laplace, NoisyMax, Subsampled
+from reticent.accounting.events import Composed, Event, Gaussian, Laplace, NoisyMax, SelectiveAttempt, Subsampled
 from reticent.accounting.gaussian_loss import gaussian_loss, loss_range
 from reticent.accounting.loss import Loss, compose, from_library
 from reticent.accounting.rdp import curve
+from reticent.accounting.selective_loss import attempt_loss
 
 Pair = tuple[Loss, Loss]
 """The losses of both directions: one record removed, one record added."""
@@ -34,7 +35,7 @@ def has_pld(event: Event) -> bool:
             return noise_multiplier > 0
         case Subsampled(_, Gaussian(noise_multiplier)) | Subsampled(_, Laplace(noise_multiplier)):
             return noise_multiplier > 0
-        case NoisyMax():
+        case NoisyMax() | SelectiveAttempt():
             return True
         case Composed(parts):
             return all(has_pld(part) for part in parts)
@@ -82,7 +83,7 @@ def _grid_step(tally: Mapping[Event, int], resolution: float) -> float:
 def _width(event: Event) -> float:
     """How far apart the losses of one event can lie."""
     match event:
-        case Subsampled(rate, Gaussian(noise_multiplier)):
+        case Subsampled(rate, Gaussian(noise_multiplier)) | SelectiveAttempt(rate, noise_multiplier):
             low, high = loss_range(rate, noise_multiplier)
             return high - low
         case _:
@@ -98,6 +99,8 @@ def event_loss(event: Event, step: float) -> Pair:
             return gaussian_loss(1.0, noise_multiplier, step)
         case Subsampled(rate, Gaussian(noise_multiplier)):
             return gaussian_loss(rate, noise_multiplier, step)
+        case SelectiveAttempt():
+            return attempt_loss(event, step)
         case Laplace(noise_multiplier):
             pld = library.from_laplace_mechanism(noise_multiplier, value_discretization_interval=step)
         case Subsampled(rate, Laplace(noise_multiplier)):

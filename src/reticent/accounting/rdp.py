@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -14,10 +15,13 @@ from reticent.accounting.events import (
     Gaussian,
     Laplace,
     NoisyMax,
+    SelectiveAttempt,
+    SelectiveRelease,
     Subsampled,
     Unbounded,
 )
 from reticent.accounting.sampled_gaussian import log_expm1, subsampled_gaussian
+from reticent.accounting.selective_rdp import attempt_curve, release_curve
 
 Array = NDArray[np.float64]
 
@@ -31,6 +35,11 @@ def _grid() -> Array:
 
 
 ORDERS: Array = _grid()
+
+KNOTS: Array = np.array(
+    [1.5, *np.arange(4, 17) / 2, *range(9, 15), 16, 18, 20, 24, 28, 32, 40, 48, 64, 96, 128, 256, 512]
+)
+"""Orders at which costly curves are computed."""
 
 
 def curve(event: Event, orders: Array = ORDERS) -> Array:
@@ -75,10 +84,26 @@ def _compute(event: Event, orders: Array) -> Array:
             return pure(epsilon, orders)
         case Concentrated(rho):
             return rho * orders
+        case SelectiveAttempt():
+            return from_knots(lambda knots: attempt_curve(event, knots), orders)
+        case SelectiveRelease(attempt):
+            return from_knots(lambda knots: release_curve(attempt, knots), orders)
         case Composed(parts):
             return np.asarray(sum((curve(part, orders) for part in parts), np.zeros(len(orders))))
         case _:
             return np.full(len(orders), np.inf)
+
+
+def from_knots(compute: Callable[[Array], Array], orders: Array) -> Array:
+    """A costly curve: exact at a few orders, or exact at `KNOTS` and bounded between them.
+
+    (order - 1) times a divergence is convex in the order and 0 at order 1, so the chord between two knots bounds it.
+    """
+    if len(orders) <= 8:
+        return compute(orders)
+    knots = KNOTS[orders.max() >= KNOTS]
+    moments = np.interp(orders, [1.0, *knots], [0.0, *((knots - 1) * compute(knots))], right=np.inf)
+    return np.asarray(moments / (orders - 1))
 
 
 def laplace(epsilon: float, orders: Array) -> Array:

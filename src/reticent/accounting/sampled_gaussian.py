@@ -5,11 +5,15 @@ Both parts sum positive terms of A - 1 instead of A, where A = E_Q[(P/Q)^order] 
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, log1p, xlog1py, xlogy
+from scipy.special import gammaln, xlog1py, xlogy
+
+from reticent.accounting.pair import log_absent, log_ratio
+from reticent.accounting.remainder import log_remainder
 
 Array = NDArray[np.float64]
 
@@ -59,35 +63,16 @@ def _log_excess_whole(rate: float, noise_multiplier: float, orders: Array) -> Ar
 
 
 def _log_excess_fractional(rate: float, noise_multiplier: float, orders: Array) -> Array:
-    """log(A - 1) by the trapezoid rule on E_Q[(1 + x)^order - 1 - order x], x = rate (P/Q - 1), E_Q[x] = 0.
+    """log(A - 1) by the trapezoid rule on the remainder of P/Q under Q.
 
     The rule converges exponentially; the step resolves the Gaussian and the branch points at height pi s^2.
     """
     s = noise_multiplier
     step = min(s, s * s) / 2
     nodes = np.arange(-12 * s, orders.max() + 12 * s + step, step)
-    log_density = -(nodes**2) / (2 * s * s) - np.log(s * np.sqrt(2 * np.pi)) + np.log(step)
-    log_ratio = (2 * nodes - 1) / (2 * s * s)
-    terms = log_density + _log_remainder(rate, log_ratio, orders[:, None])
+    terms = log_absent(nodes, s) + math.log(step) + log_remainder(log_ratio(nodes, rate, s), orders[:, None])
     tops = terms.max(axis=1)
     return np.asarray(tops + np.log(np.exp(terms - tops[:, None]).sum(axis=1)))
-
-
-def _log_remainder(rate: float, log_ratio: Array, order: Array) -> Array:
-    """log((1 + x)^order - 1 - order x), by its series where x is small and in logs where it is huge."""
-    x = rate * np.expm1(np.minimum(log_ratio, 600.0))
-    log_base = np.logaddexp(log1p(-rate), np.log(rate) + log_ratio)
-    small, large = np.abs(x) < 1e-3, log_base > 1.0
-    tiny = np.where(small, x, 0.0)
-    series = 1 + (order - 2) * tiny / 3 * (1 + (order - 3) * tiny / 4 * (1 + (order - 4) * tiny / 5))
-    power = order * log_base
-    middle = np.expm1(np.where(large, 0.0, power)) - order * np.where(large, 0.0, x)
-    with np.errstate(divide="ignore"):  # log 0 where another branch is taken, or where x is exactly 0
-        by_series = np.log(order * (order - 1) / 2 * series) + 2 * np.log(np.abs(tiny))
-        by_difference = np.log(np.maximum(middle, 0.0))
-    linear = np.log1p(order * np.where(large, x, 0.0))
-    by_power = power + log1p(-np.exp(np.minimum(linear - power, -1e-300)))
-    return np.asarray(np.where(small, by_series, np.where(large, by_power, by_difference)))
 
 
 def log_expm1(x: Array) -> Array:

@@ -1,0 +1,263 @@
+"""Renyi curves of selective release, worst case over all tests: one attempt (route S), one accepted update (route C).
+
+Both suprema run over tests that choose, for every outcome z of the Gaussian pair, a corner of the polygon of
+selective.py. Written with the remainder g(t) = t^order - 1 - order (t - 1) they read (x is a ratio of chances):
+
+route S   exp((order-1) R) - 1 = sup_x  x^order { E_Q[max_v a g(r a'/(a x))] - g(1/x) }
+route C   exp((order-1) R) - 1 = min_x  max_v  E_Q[a g(r a'/(a x))] / E_Q[a (1 + order (r a'/(a x) - 1))]
+
+and g(k r) = k^order g(r) + g(k) + order k (k^(order-1) - 1) (r - 1) makes each x cost three multiplications a node.
+docs/accounting.md has the proofs.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reticent.accounting.events import SelectiveAttempt
+from reticent.accounting.pair import log_absent, log_ratio, total_variation
+from reticent.accounting.remainder import log_remainder
+from reticent.accounting.sampled_gaussian import subsampled_gaussian
+from reticent.accounting.selective import Corners, corners
+
+Array = NDArray[np.float64]
+
+NODES = 6001
+MARGIN = 1 + 1e-4
+"""On every numeric optimum, for what the quadrature leaves."""
+
+
+def attempt_curve(attempt: SelectiveAttempt, orders: Array) -> Array:
+    """Route S: the divergence of one attempt, rejection seen, rejected candidate hidden.
+
+    >>> fmnist = SelectiveAttempt(2048 / 60000, 2.15, 256 / 60000, 0.1056498, 0.5)
+    >>> attempt_curve(fmnist, np.array([4.0])).round(6)
+    array([0.000352])
+    """
+    ceiling = _attempt_ceiling(attempt, orders)
+    if attempt.accept_high == 1 or not np.isfinite(ceiling).any():
+        return ceiling
+    return np.minimum(_worst(attempt, orders, _attempt_excess), ceiling)
+
+
+def release_curve(attempt: SelectiveAttempt, orders: Array) -> Array:
+    """Route C: the divergence of one accepted update after any number of hidden attempts.
+
+    >>> fmnist = SelectiveAttempt(2048 / 60000, 2.15, 256 / 60000, 0.1056498, 0.5)
+    >>> release_curve(fmnist, np.array([4.0])).round(6)
+    array([0.00154])
+    """
+    if attempt.accept_low == 0:
+        return np.full(len(orders), np.inf)
+    return np.minimum(_worst(attempt, orders, _release_excess), _release_ceiling(attempt, orders))
+
+
+def _worst(attempt: SelectiveAttempt, orders: Array, log_excess: Callable[[Problem], float]) -> Array:
+    """The larger divergence of both directions at each order."""
+    found = [max(log_excess(Problem.of(attempt, float(order), sign)) for sign in (1, -1)) for order in orders]
+    return np.asarray(MARGIN * np.logaddexp(0, np.array(found)) / (orders - 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """One order and direction: per node its mass under Q, that times (r - 1), and that times g(r) exp(-scale)."""
+
+    attempt: SelectiveAttempt
+    order: float
+    corner: Corners
+    scale: float
+    remainder: Array
+    mass: Array
+    shift: Array
+
+    @classmethod
+    def of(cls, attempt: SelectiveAttempt, order: float, sign: int) -> Problem:
+        """The nodes and moments; `sign` 1: the record is removed (P is present over Q absent), -1: added."""
+        rate, noise = attempt.rate, attempt.noise_multiplier
+
+        def logs(nodes: Array) -> tuple[Array, Array]:
+            ratio = log_ratio(nodes, rate, noise)
+            return sign * ratio, log_absent(nodes, noise) + (0.0 if sign == 1 else ratio)
+
+        scan = np.linspace(-12 * noise - order, 12 * noise + order, 8001)
+        ratio, density = logs(scan)
+        weight = density + log_remainder(ratio, order)
+        seen = scan[weight > weight.max() - 45]
+        nodes = np.linspace(min(seen[0], -9 * noise), max(seen[-1], 1 + 9 * noise), NODES)
+        ratio, density = logs(nodes)
+        log_mass = density + math.log(nodes[1] - nodes[0])
+        weight = log_mass + log_remainder(ratio, order)
+        scale = max(0.0, float(weight.max()))
+        mass = np.exp(log_mass)
+        shift = np.where(ratio < 1, mass * np.expm1(np.minimum(ratio, 1.0)), np.exp(log_mass + ratio) - mass)
+        corner = corners(attempt)[0 if sign == 1 else 1]
+        return cls(attempt, order, corner, scale, np.exp(weight - scale), mass, shift)
+
+    @property
+    def log_swing(self) -> Array:
+        """log(a' / a) at every corner."""
+        return np.asarray(np.log(self.corner.after / self.corner.before))
+
+    @property
+    def log_unit(self) -> float:
+        """The logarithm of the unit in which `numerators` are given, so that nothing overflows."""
+        return self.scale + self.order * max(0.0, float(self.log_swing.max()))
+
+    def numerators(self, log_x: float) -> Array:
+        """a g(r a' / (a x)) times the mass, for each corner and node."""
+        order, log_k = self.order, self.log_swing - log_x
+        power = self.corner.before * np.exp(order * log_k + self.scale - self.log_unit)
+        constant = self.corner.before * np.exp(log_remainder(log_k, order) - self.log_unit)
+        tilt, unit = (order - 1) * log_k, np.exp(log_k - self.log_unit)
+        large = np.exp(order * log_k - self.log_unit) - unit
+        slope = self.corner.before * order * np.where(tilt < 1, unit * np.expm1(np.minimum(tilt, 1.0)), large)
+        return np.asarray(power[:, None] * self.remainder + constant[:, None] * self.mass + slope[:, None] * self.shift)
+
+    def denominators(self, log_x: float) -> Array:
+        """a (1 + order (r a' / (a x) - 1)) times the mass, for each corner and node."""
+        k = np.exp(self.log_swing - log_x)
+        constant = self.corner.before * (1 + self.order * (k - 1))
+        return np.asarray(constant[:, None] * self.mass + (self.corner.before * self.order * k)[:, None] * self.shift)
+
+
+def _attempt_ceiling(attempt: SelectiveAttempt, orders: Array) -> Array:
+    """Releasing the candidate with its bit costs at least as much: the candidate's divergence plus that of the bit."""
+    pairs = [pair for corner in corners(attempt) for pair in zip(corner.before, corner.after, strict=True)]
+    bits = np.max([_bit(after, before, orders) for before, after in pairs], axis=0)
+    return np.asarray(subsampled_gaussian(attempt.rate, attempt.noise_multiplier, orders) + bits)
+
+
+def _release_ceiling(attempt: SelectiveAttempt, orders: Array) -> Array:
+    """Every factor of A B^(order-1) / C^order at its own worst."""
+    plain = subsampled_gaussian(attempt.rate, attempt.noise_multiplier, orders)
+    tilts = []
+    for corner in corners(attempt):
+        before, after = np.log(corner.before), np.log(corner.after)
+        swing = np.max(orders[:, None] * after + (1 - orders[:, None]) * before, axis=1)
+        tilts.append(swing + (orders - 1) * before.max() - orders * after.min())
+    return np.asarray(plain + np.max(tilts, axis=0) / (orders - 1))
+
+
+def _bit(after: float, before: float, orders: Array) -> Array:
+    """The divergence of a coin of chance `after` from one of chance `before`."""
+    if after == before:
+        return np.zeros(len(orders))
+    if before in (0, 1):
+        return np.full(len(orders), np.inf)
+    heads = orders * math.log(after / before) + math.log(before)
+    tails = orders * math.log((1 - after) / (1 - before)) + math.log1p(-before)
+    return np.asarray(np.logaddexp(heads, tails) / (orders - 1))
+
+
+def _attempt_excess(problem: Problem) -> float:
+    """Route S: log of the supremum over x, bounded on intervals that are split where the bound is largest."""
+    low, high = _attempt_range(problem.attempt)
+    if problem.order * max(-low, high) > 300:
+        return math.inf
+    chords = Chords(problem)
+    points = [chords.point(log_x) for log_x in np.linspace(low, high, 5)]
+    best = max(point.first - chords.second(point.log_x) for point in points)
+    heap = [chords.bound(left, right) for left, right in itertools.pairwise(points)]
+    heapq.heapify(heap)
+    for _ in range(100):
+        bound, place, left, right = heap[0]
+        if -bound <= best * (1 + 1e-6):
+            break
+        middle = chords.point(place if left.log_x < place < right.log_x else (left.log_x + right.log_x) / 2)
+        best = max(best, middle.first - chords.second(middle.log_x))
+        heapq.heapreplace(heap, chords.bound(left, middle))
+        heapq.heappush(heap, chords.bound(middle, right))
+    return math.log(-heap[0][0]) + problem.log_unit
+
+
+def _attempt_range(attempt: SelectiveAttempt) -> tuple[float, float]:
+    """Between which log x the ratio of the chances of rejection lies."""
+    low, high = attempt.accept_low, attempt.accept_high
+    apart = total_variation(attempt.rate, attempt.noise_multiplier) + attempt.validation_rate
+    widest = (1 - low) / (1 - high)
+    reach = (high - low) * apart / (1 - high)
+    floor = max(1 - reach, 1 / widest)
+    return math.log(floor), math.log(min(1 + reach, widest)) + 1e-12
+
+
+class Point(NamedTuple):
+    """A place x and the first term there."""
+
+    log_x: float
+    first: float
+
+
+@dataclass(frozen=True, eq=False)
+class Chords:
+    """Route S as a difference of two convex functions of y = x^(order-1).
+
+    On an interval the first lies under its chord; the chord minus the second is concave, with its top at
+    x = 1 + slope / order: a certified bound for the whole interval from its two ends.
+    """
+
+    problem: Problem
+
+    def point(self, log_x: float) -> Point:
+        """The first term at x."""
+        worst = float(self.problem.numerators(log_x).max(axis=0).sum())
+        return Point(log_x, math.exp(self.problem.order * log_x) * worst)
+
+    def second(self, log_x: float) -> float:
+        """x^order g(1/x)."""
+        order = self.problem.order
+        return math.exp(order * log_x + float(log_remainder(np.asarray(-log_x), order)) - self.problem.log_unit)
+
+    def bound(self, left: Point, right: Point) -> tuple[float, float, Point, Point]:
+        """Minus the bound on the interval and where it lies, with the ends: ready for a heap."""
+        slope = (right.first - left.first) / self._growth(left.log_x, right.log_x)
+        top = math.log1p(max(slope * math.exp(min(self.problem.log_unit, 300.0)) / self.problem.order, -0.999))
+        place = min(max(top, left.log_x), right.log_x)
+        return -(left.first + slope * self._growth(left.log_x, place) - self.second(place)), place, left, right
+
+    def _growth(self, left: float, right: float) -> float:
+        """How much y grows between two places."""
+        power = self.problem.order - 1
+        return math.exp(power * left) * math.expm1(power * (right - left))
+
+
+def _release_excess(problem: Problem) -> float:
+    """Route C: log of the least certificate over x, by golden section (the certificate is quasi-convex in x)."""
+    attempt, golden = problem.attempt, (math.sqrt(5) - 1) / 2
+    apart = total_variation(attempt.rate, attempt.noise_multiplier) + attempt.validation_rate
+    high = min(math.log1p((attempt.accept_high / attempt.accept_low - 1) * apart), 300 / problem.order) + 1e-12
+    low = -high
+    left, right = high - golden * (high - low), low + golden * (high - low)
+    at_left, at_right = _certificate(problem, left), _certificate(problem, right)
+    for _ in range(12):
+        if at_left <= at_right:  # also if both are infinite: the denominators fail first where x is large
+            high, right, at_right = right, left, at_left
+            left = high - golden * (high - low)
+            at_left = _certificate(problem, left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + golden * (high - low)
+            at_right = _certificate(problem, right)
+    return math.log(min(at_left, at_right)) + problem.log_unit
+
+
+def _certificate(problem: Problem, log_x: float) -> float:
+    """The largest ratio over all tests at one x, by Dinkelbach's iteration: an upper bound whatever x is."""
+    top, bottom = problem.numerators(log_x), problem.denominators(log_x)
+    ratio, nodes = 0.0, np.arange(len(problem.mass))
+    while True:
+        test = np.argmax(top - ratio * bottom, axis=0)
+        below = float(bottom[test, nodes].sum())
+        if below <= 0:
+            return math.inf
+        better = float(top[test, nodes].sum()) / below
+        if better <= ratio * (1 + 1e-9):
+            return better
+        ratio = better

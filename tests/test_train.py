@@ -13,8 +13,7 @@ from torch.utils.data import Dataset, TensorDataset
 
 import reticent as rt
 from reticent.accounting import Gaussian, Subsampled
-from reticent.errors import BudgetSpent, DataError, ModelError, ResumeError, SettingError, UnknownName
-from reticent.train import PrivacyWarning
+from reticent.errors import BudgetSpent, DataError, ModelError, PrivacyWarning, ResumeError, SettingError, UnknownName
 
 Pair = tuple[Tensor, Tensor]
 

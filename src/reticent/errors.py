@@ -22,6 +22,10 @@ class SettingError(ReticentError, ValueError):
     """A setting is outside what is possible or sound."""
 
 
+class PrivacyWarning(UserWarning):
+    """A setting that is allowed, but promises less than it seems to."""
+
+
 class BudgetSpent(ReticentError):  # noqa: N818 - it is a state of affairs, not a mistake
     """A release would pass the privacy budget; nothing was released."""
 

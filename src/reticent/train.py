@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +17,13 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from reticent.accounting import Budget, Guarantee, Ledger, price
 from reticent.checkpoint import Folder, refuse_changes
-from reticent.errors import BudgetSpent, ResumeError, SettingError
+from reticent.errors import BudgetSpent, PrivacyWarning, ResumeError, SettingError
 from reticent.gradients import check
 from reticent.inside import Coins, Dials, Flat, Loss, Task, Vault, store
 from reticent.inside.diagnostics import Diagnostics
 from reticent.losses import cross_entropy
 from reticent.methods import Method, plan
-from reticent.outside import Charge, Proposal, Trial
-
-
-class PrivacyWarning(UserWarning):
-    """A setting that is allowed, but promises less than it seems to."""
+from reticent.outside import Charge, Listening, Proposal, Trial
 
 
 @dataclass(frozen=True)
@@ -86,6 +82,7 @@ class Run:
         _refuse_unusable(optimizer, scheduler)
         self.model, self.optimizer, self.scheduler = model, optimizer, scheduler
         self.number = self.kept = self.rejections = 0
+        self.dials = self.plan.dials
         self._diagnostics = Diagnostics() if private_diagnostics else None
         self._task = Task(model, loss, Flat(model), max_physical_batch_size, self._diagnostics)
         self._settings = self._describe(method, loss, seed)
@@ -113,7 +110,13 @@ class Run:
 
     def __iter__(self) -> Iterator[Step]:
         while self.number < self.plan.rounds:
-            yield self.step()
+            try:
+                step = self.step()
+            except BudgetSpent:
+                if not self.plan.adaptive:
+                    raise
+                return  # an adaptive plan ends when its filter lets nothing more out
+            yield step
 
     def __len__(self) -> int:
         return self.plan.rounds
@@ -123,7 +126,7 @@ class Run:
         if self.number >= self.plan.rounds:
             raise BudgetSpent(f"all {self.plan.rounds} planned rounds are done: a longer run must be planned as one")
         try:
-            kept = self._advance(self.plan.turned(self.number))
+            kept = self._advance()
         except BaseException:
             self.save()  # the trial has rolled the round back; a replay gives the same values, charged once
             raise
@@ -134,15 +137,22 @@ class Run:
             self.save()
         return Step(self.number, kept)
 
-    def _advance(self, dials: Dials) -> bool:
+    def _advance(self) -> bool:
         """One round: candidates are tried until one is kept, or as many as the gate allows."""
+        method, vault = self.plan.method, self._vault
         if self._diagnostics is not None:
             self._diagnostics.begin(self.number)
-        gate = self.plan.method.gate
-        with self._vault.round(self.number), self._known_chance(), self._covered(self.plan.method.charge(dials)):
-            return any(self._attempt(dials, number) for number in range(gate.attempts))
+        with vault.round(self.number), self._known_chance():
+            dials, lasting = method.turned(self.dials, self.number), self.dials
+            if isinstance(method.control, Listening):
+                dials = lasting = method.control.listen(dials, vault, self._task)
+            changes: dict[str, float] = {}
+            with self._covered(method.charge(dials)):
+                kept = any(self._attempt(dials, number, changes) for number in range(method.gate.attempts))
+        self.dials = replace(lasting, **changes)
+        return kept
 
-    def _attempt(self, dials: Dials, number: int) -> bool:
+    def _attempt(self, dials: Dials, number: int, changes: dict[str, float]) -> bool:
         """One candidate: draw, ask, release, point, step, settle; dropped, everything goes back."""
         method, vault, task = self.plan.method, self._vault, self._task
         with Trial(task.flat, self.optimizer, self.scheduler) as trial:
@@ -153,10 +163,19 @@ class Run:
             self.optimizer.step()
             if self.scheduler is not None:
                 self.scheduler.step()
-            coin = float(self._coins.at(self.number, "gate", number).random())
-            kept = method.gate.settle(
-                Proposal(vault, task, dials, sealed, released, trial.before, self.kept, self.rejections + number, coin)
+            proposal = Proposal(
+                vault=vault,
+                task=task,
+                dials=dials,
+                sealed=sealed,
+                released=released,
+                before=trial.before,
+                kept=self.kept,
+                rejections=self.rejections + number,
+                coin=float(self._coins.at(self.number, "gate", number).random()),
+                changes=changes,
             )
+            kept = method.gate.settle(proposal)
             if kept:
                 trial.keep()
         return kept
@@ -179,6 +198,8 @@ class Run:
 
     def spent(self) -> float:
         """The live figure: epsilon if exactly this many rounds had been planned. Not a guarantee; see `guarantee`."""
+        if self.plan.adaptive:
+            return self.plan.price.epsilon  # a filter promises its whole budget, never what was used of it
         return price(self.plan.tally(self.number), self.plan.price.delta, accountant=self.plan.accountant).epsilon
 
     @property
@@ -208,6 +229,7 @@ class Run:
             "number": self.number,
             "kept": self.kept,
             "rejections": self.rejections,
+            "dials": asdict(self.dials),
             "model": dict(self.model.state_dict()),
             "optimizer": self.optimizer.state_dict(),
             "scheduler": self.scheduler.state_dict() if self.scheduler is not None else None,
@@ -221,6 +243,7 @@ class Run:
                 "it. Resume with the same data, or start a new run in another folder."
             )
         self.number, self.kept, self.rejections = tree["number"], tree["kept"], tree["rejections"]
+        self.dials = Dials(**tree["dials"])
         self._vault.memory.update(tree["memory"])
         self.model.load_state_dict(tree["model"])
         self.optimizer.load_state_dict(tree["optimizer"])

@@ -1,6 +1,7 @@
 """The inner room: code here may see examples, and lets nothing out except through the vault's door."""
 
 from reticent.inside.bounds import Bound, Clip, Normalise
+from reticent.inside.choices import BestOf, StepScores
 from reticent.inside.coins import Coins
 from reticent.inside.deniability import AsItIs, BatchGradient, Deniable, FixedNoise, Partition
 from reticent.inside.dials import Dials
@@ -18,6 +19,7 @@ __all__ = [
     "AsItIs",
     "Batch",
     "BatchGradient",
+    "BestOf",
     "Bound",
     "Clip",
     "Coins",
@@ -40,6 +42,7 @@ __all__ = [
     "Query",
     "Sampler",
     "Sealed",
+    "StepScores",
     "Store",
     "Taken",
     "Task",

@@ -21,6 +21,10 @@ class Dials:
     noise_multiplier: float
     number: int = 0
     """Which round it is."""
+    choice_epsilon: float = 0.0
+    """What a noisy choice may cost (DPAGD)."""
+    norm_total: float = 0.0
+    """The released sum of gradient norms (DPIS: K)."""
 
     def __post_init__(self) -> None:
         if self.size < 1:

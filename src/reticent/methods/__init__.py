@@ -1,6 +1,7 @@
 """Methods: one paper, one small file: DP-SGD with a stage replaced."""
 
 from reticent.methods.auto_s import auto_s
+from reticent.methods.dpagd import dpagd
 from reticent.methods.dpsgd import dpadam, dpsgd
 from reticent.methods.dpsign import dpsign_adam, dpsign_sgd
 from reticent.methods.dpsur import dpsur
@@ -16,6 +17,7 @@ __all__ = [
     "Plan",
     "auto_s",
     "dpadam",
+    "dpagd",
     "dpsgd",
     "dpsign_adam",
     "dpsign_sgd",

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from reticent.accounting import Allowance, Budget, Event, Guarantee, Planned, Price, Unlimited, calibrate, price
+from reticent.accounting import (
+    Allowance,
+    Budget,
+    Event,
+    Guarantee,
+    Planned,
+    Price,
+    RenyiFilter,
+    Unlimited,
+    calibrate,
+    price,
+)
 from reticent.accounting.price import Accountant
-from reticent.errors import SettingError
+from reticent.errors import PrivacyWarning, SettingError
 from reticent.inside import Dials
 from reticent.methods.method import Method
+from reticent.outside import Adaptive
 
 
 @dataclass(frozen=True)
@@ -22,17 +35,22 @@ class Plan:
     rounds: int
     price: Price
     accountant: Accountant = "best"
+    filter_order: float | None = None
+    """The one order of the Renyi filter, for methods that choose their noise during the run."""
 
-    def turned(self, number: int) -> Dials:
-        """The dials of one round."""
-        return self.method.turned(self.dials, number)
+    @property
+    def adaptive(self) -> bool:
+        """Whether releases are chosen during the run, so that a filter, not a list, limits them."""
+        return self.filter_order is not None
 
     def tally(self, rounds: int | None = None) -> dict[Event, int]:
         """How often each event will be written in so many rounds (all of them, if not said)."""
         return tally(self.method, self.dials, self.rounds if rounds is None else rounds)
 
     def allowance(self) -> Allowance:
-        """What the vault lets out: the planned events, each as often as planned."""
+        """What the vault lets out: the planned events, each as often as planned, or what the filter lets pass."""
+        if self.filter_order is not None:
+            return RenyiFilter(self.filter_order, self.price.epsilon, self.price.delta)
         if math.isinf(self.price.epsilon):
             return Unlimited(self.price.why)
         return Planned(self.tally())
@@ -76,6 +94,9 @@ def plan(
     """
     if rounds is not None and rounds < 1:
         raise SettingError(f"a run needs at least one round, not {rounds}")
+    adaptive = next((stage for stage in (method.control, method.gate) if isinstance(stage, Adaptive)), None)
+    if adaptive is not None:
+        return _filtered(method, adaptive, size, batch_size, rounds, budget)
     if method.noise_multiplier is None:
         if budget is None or rounds is None:
             raise SettingError(
@@ -84,12 +105,12 @@ def plan(
             )
         method = _calibrated(method, size, batch_size, rounds, budget)
     dials = _dials(method, size, batch_size)
-    if budget is not None:
+    delta = budget.delta if budget is not None else default_delta(size) if delta is None else delta
+    accountant: Accountant = budget.accountant if budget is not None else "best"
+    if budget is not None and not _hopeless(method, dials, budget):
         rounds = _affordable(method, dials, rounds, budget)
     if rounds is None:
         raise SettingError("how long should the run be? Give rounds, epochs or a budget")
-    delta = budget.delta if budget is not None else default_delta(size) if delta is None else delta
-    accountant: Accountant = budget.accountant if budget is not None else "best"
     return Plan(method, dials, rounds, price(tally(method, dials, rounds), delta, accountant=accountant), accountant)
 
 
@@ -107,6 +128,27 @@ def _dials(method: Method, size: int, batch_size: float) -> Dials:
     if noise is None:
         raise SettingError(f"{method.name} has no noise_multiplier yet")
     return Dials(size, batch_size, method.max_grad_norm, noise)
+
+
+def _filtered(
+    method: Method, stage: Adaptive, size: int, batch_size: float, rounds: int | None, budget: Budget | None
+) -> Plan:
+    """A plan whose noise is chosen while it runs."""
+    if budget is None or rounds is None:
+        raise SettingError(f"{method.name} plans its noise while it runs: give a budget, and rounds or epochs")
+    if budget.accountant == "pld":
+        raise SettingError(f"PLD is not valid for {method.name}, whose noise is chosen during the run: use rdp")
+    first = Dials(size, batch_size, method.max_grad_norm, 1.0)
+    dials, limit = stage.start(first, rounds, budget)
+    return Plan(method, dials, rounds, limit.price(budget.delta), "rdp", limit.order)
+
+
+def _hopeless(method: Method, dials: Dials, budget: Budget) -> bool:
+    """Whether nothing is proved of a method at any noise: then a budget means nothing, and that is said."""
+    cost = price(tally(method, dials, 1), budget.delta, accountant="rdp")
+    if math.isinf(cost.epsilon):
+        warnings.warn(f"{method.name} has no epsilon to keep: {cost.why}", PrivacyWarning, stacklevel=4)
+    return math.isinf(cost.epsilon)
 
 
 def _calibrated(method: Method, size: int, batch_size: float, rounds: int, budget: Budget) -> Method:

@@ -1,7 +1,9 @@
 """The outer room: code here sees released numbers only, and may do anything with them."""
 
+from reticent.outside.adaptive import Adaptive, Listening
 from reticent.outside.after import After
 from reticent.outside.annealing import Annealed, PrivateAnswer, PublicHoldout
+from reticent.outside.best_length import BestLength
 from reticent.outside.controls import Control, Steady
 from reticent.outside.decay import ExponentialDecay, NoiseDecay, PolynomialDecay, StepDecay, TimeDecay
 from reticent.outside.deniability import PlausibleDeniability, RandomRejection
@@ -11,14 +13,17 @@ from reticent.outside.selective import NoisyTest, Selective, SmoothTest
 from reticent.outside.trial import Trial
 
 __all__ = [
+    "Adaptive",
     "After",
     "Annealed",
     "Averaged",
+    "BestLength",
     "Charge",
     "Control",
     "Direction",
     "ExponentialDecay",
     "Gate",
+    "Listening",
     "NoiseDecay",
     "NoisyTest",
     "Open",

@@ -8,7 +8,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from reticent.accounting.annealed import annealed_curve
 from reticent.accounting.events import (
+    AnnealedRelease,
     Composed,
     Concentrated,
     Event,
@@ -88,6 +90,8 @@ def _compute(event: Event, orders: Array) -> Array:
             return from_knots(lambda knots: attempt_curve(event, knots), orders)
         case SelectiveRelease(attempt):
             return from_knots(lambda knots: release_curve(attempt, knots), orders)
+        case AnnealedRelease():
+            return from_knots(lambda knots: annealed_curve(event, knots), orders)
         case Composed(parts):
             return np.asarray(sum((curve(part, orders) for part in parts), np.zeros(len(orders))))
         case _:

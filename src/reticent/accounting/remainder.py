@@ -1,7 +1,9 @@
 """The remainder t^order - 1 - order (t - 1): what every Renyi divergence here is an integral of.
 
 If E_Q[t] = 1 then E_Q[t^order] - 1 is the integral of the remainder, which is never negative: nothing cancels, and tiny
-divergences keep all their digits.
+divergences keep all their digits. For a test that reweighs r by a factor k,
+
+g(k r) = k^order g(r) + g(k) + order (k^order - k) (r - 1).
 """
 
 from __future__ import annotations
@@ -33,3 +35,13 @@ def log_remainder(log_t: Array, order: Array | float) -> Array:
         by_difference = np.log(np.maximum(plain, 0.0))
     by_power = power + np.log1p(-np.exp(np.minimum(linear - power, -1e-9)))
     return np.asarray(np.where(far, by_power, np.where(small, by_series, by_difference)))
+
+
+def power_gain(log_k: Array, order: float, log_unit: Array | float = 0.0) -> Array:
+    """exp(log_unit) (k^order - k) from log k, accurate near k = 1 and without overflow on the way.
+
+    >>> power_gain(np.log(np.array([1.0, 2.0])), 3.0).round(9)
+    array([0., 6.])
+    """
+    tilt, unit = (order - 1) * log_k, np.exp(log_unit + log_k)
+    return np.where(tilt < 1, unit * np.expm1(np.minimum(tilt, 1.0)), np.exp(log_unit + order * log_k) - unit)

@@ -49,6 +49,8 @@ def corners(attempt: SelectiveAttempt) -> tuple[Corners, Corners]:
     else:
         inside = [(low, low), (high, low), (high, high), (low, high)]
     points = list(dict.fromkeys((absent, (1 - share) * absent + share * tested) for absent, tested in inside))
+    if len(points) > 1 and (0.0, 0.0) in points:
+        points.remove((0.0, 0.0))  # it adds nothing to any integral
     absent, present = (np.array(values) for values in zip(*points, strict=True))
     return Corners(absent, present), Corners(present[::-1], absent[::-1])
 

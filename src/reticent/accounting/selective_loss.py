@@ -40,7 +40,7 @@ def attempt_loss(attempt: SelectiveAttempt, step: float) -> tuple[Loss, Loss]:
 class Chain:
     """The corners a worst test runs through as the likelihood ratio grows, written as steps.
 
-    Where the log ratio passes epsilon + `thresholds[j]`, the chance under Q changes by `before[j]`, under P by `after[j]`.
+    Where the log ratio passes epsilon + `thresholds[j]`, the chance changes by `before[j]` under Q, `after[j]` under P.
     """
 
     thresholds: Array
@@ -52,7 +52,7 @@ def kept_chain(corner: Corners) -> Chain:
     """The corners that maximise [r a' - exp(epsilon) a]_+, from the first that is above 0 on.
 
     >>> kept_chain(Corners(np.array([0.2, 0.4]), np.array([0.2, 0.4]))).after
-    array([0.4])
+    array([0.2, 0.2])
     """
     path = _walk(corner.before, corner.after)
     start = int(np.argmin(_ratio(corner.before[path], corner.after[path])))

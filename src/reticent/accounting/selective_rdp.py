@@ -6,8 +6,7 @@ selective.py. Written with the remainder g(t) = t^order - 1 - order (t - 1) they
 route S   exp((order-1) R) - 1 = sup_x  x^order { E_Q[max_v a g(r a'/(a x))] - g(1/x) }
 route C   exp((order-1) R) - 1 = min_x  max_v  E_Q[a g(r a'/(a x))] / E_Q[a (1 + order (r a'/(a x) - 1))]
 
-and g(k r) = k^order g(r) + g(k) + order k (k^(order-1) - 1) (r - 1) makes each x cost three multiplications a node.
-docs/accounting.md has the proofs.
+and the rule for g(k r) of remainder.py makes each x cost three multiplications a node. docs/accounting.md has the proofs.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reticent.accounting.events import SelectiveAttempt
-from reticent.accounting.pair import log_absent, log_ratio, total_variation
-from reticent.accounting.remainder import log_remainder
+from reticent.accounting.moments import Moments, moments
+from reticent.accounting.pair import total_variation
+from reticent.accounting.remainder import log_remainder, power_gain
 from reticent.accounting.sampled_gaussian import subsampled_gaussian
 from reticent.accounting.selective import Corners, corners
 
 Array = NDArray[np.float64]
 
-NODES = 6001
 MARGIN = 1 + 1e-4
 """On every numeric optimum, for what the quadrature leaves."""
 
@@ -68,38 +67,22 @@ def _worst(attempt: SelectiveAttempt, orders: Array, log_excess: Callable[[Probl
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """One order and direction: per node its mass under Q, that times (r - 1), and that times g(r) exp(-scale)."""
+    """One order and one direction of the search for the worst test."""
 
     attempt: SelectiveAttempt
-    order: float
     corner: Corners
-    scale: float
-    remainder: Array
-    mass: Array
-    shift: Array
+    moments: Moments
 
     @classmethod
     def of(cls, attempt: SelectiveAttempt, order: float, sign: int) -> Problem:
-        """The nodes and moments; `sign` 1: the record is removed (P is present over Q absent), -1: added."""
-        rate, noise = attempt.rate, attempt.noise_multiplier
+        """`sign` 1: the record is removed (P is present over Q absent), -1: it is added."""
+        found = moments(attempt.rate, attempt.noise_multiplier, order, sign)
+        return cls(attempt, corners(attempt)[0 if sign == 1 else 1], found)
 
-        def logs(nodes: Array) -> tuple[Array, Array]:
-            ratio = log_ratio(nodes, rate, noise)
-            return sign * ratio, log_absent(nodes, noise) + (0.0 if sign == 1 else ratio)
-
-        scan = np.linspace(-12 * noise - order, 12 * noise + order, 8001)
-        ratio, density = logs(scan)
-        weight = density + log_remainder(ratio, order)
-        seen = scan[weight > weight.max() - 45]
-        nodes = np.linspace(min(seen[0], -9 * noise), max(seen[-1], 1 + 9 * noise), NODES)
-        ratio, density = logs(nodes)
-        log_mass = density + math.log(nodes[1] - nodes[0])
-        weight = log_mass + log_remainder(ratio, order)
-        scale = max(0.0, float(weight.max()))
-        mass = np.exp(log_mass)
-        shift = np.where(ratio < 1, mass * np.expm1(np.minimum(ratio, 1.0)), np.exp(log_mass + ratio) - mass)
-        corner = corners(attempt)[0 if sign == 1 else 1]
-        return cls(attempt, order, corner, scale, np.exp(weight - scale), mass, shift)
+    @property
+    def order(self) -> float:
+        """The Renyi order."""
+        return self.moments.order
 
     @property
     def log_swing(self) -> Array:
@@ -109,23 +92,24 @@ class Problem:
     @property
     def log_unit(self) -> float:
         """The logarithm of the unit in which `numerators` are given, so that nothing overflows."""
-        return self.scale + self.order * max(0.0, float(self.log_swing.max()))
+        return self.moments.scale + self.order * max(0.0, float(self.log_swing.max()))
 
     def numerators(self, log_x: float) -> Array:
         """a g(r a' / (a x)) times the mass, for each corner and node."""
         order, log_k = self.order, self.log_swing - log_x
-        power = self.corner.before * np.exp(order * log_k + self.scale - self.log_unit)
+        power = self.corner.before * np.exp(order * log_k + self.moments.scale - self.log_unit)
         constant = self.corner.before * np.exp(log_remainder(log_k, order) - self.log_unit)
-        tilt, unit = (order - 1) * log_k, np.exp(log_k - self.log_unit)
-        large = np.exp(order * log_k - self.log_unit) - unit
-        slope = self.corner.before * order * np.where(tilt < 1, unit * np.expm1(np.minimum(tilt, 1.0)), large)
-        return np.asarray(power[:, None] * self.remainder + constant[:, None] * self.mass + slope[:, None] * self.shift)
+        slope = self.corner.before * order * power_gain(log_k, order, -self.log_unit)
+        return self._mix(constant, slope) + power[:, None] * self.moments.remainder
 
     def denominators(self, log_x: float) -> Array:
         """a (1 + order (r a' / (a x) - 1)) times the mass, for each corner and node."""
         k = np.exp(self.log_swing - log_x)
         constant = self.corner.before * (1 + self.order * (k - 1))
-        return np.asarray(constant[:, None] * self.mass + (self.corner.before * self.order * k)[:, None] * self.shift)
+        return self._mix(constant, self.corner.before * self.order * k)
+
+    def _mix(self, constant: Array, slope: Array) -> Array:
+        return np.asarray(constant[:, None] * self.moments.mass + slope[:, None] * self.moments.shift)
 
 
 def _attempt_ceiling(attempt: SelectiveAttempt, orders: Array) -> Array:
@@ -251,7 +235,7 @@ def _release_excess(problem: Problem) -> float:
 def _certificate(problem: Problem, log_x: float) -> float:
     """The largest ratio over all tests at one x, by Dinkelbach's iteration: an upper bound whatever x is."""
     top, bottom = problem.numerators(log_x), problem.denominators(log_x)
-    ratio, nodes = 0.0, np.arange(len(problem.mass))
+    ratio, nodes = 0.0, np.arange(len(problem.moments.mass))
     while True:
         test = np.argmax(top - ratio * bottom, axis=0)
         below = float(bottom[test, nodes].sum())

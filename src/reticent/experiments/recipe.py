@@ -42,18 +42,13 @@ class Recipe:
 
     def filled(self) -> Recipe:
         """The same recipe with the preset of its dataset and method where nothing was said."""
-        preset = presets()
-        values = {
-            **preset["default"],
-            **preset["data"].get(self.data, {}),
-            **preset["method"].get(self.method, {}),
-            **preset["data"].get(self.data, {}).get(self.method, {}),
-        }
+        preset = _preset(presets(), self)
         given = {name for name, value in self.to_json().items() if value is not None}
         names = {f.name for f in dataclasses.fields(Recipe)} - given
         if "max_grad_norm" not in methods.options(self.method):
             names.discard("max_grad_norm")
-        return dataclasses.replace(self, **{name: value for name, value in values.items() if name in names})
+        filled = dataclasses.replace(self, **{name: value for name, value in preset.items() if name in names})
+        return dataclasses.replace(filled, options=preset.get("options", {}) | self.options)
 
     def to_json(self) -> dict[str, Any]:
         """The recipe as plain data."""
@@ -64,6 +59,21 @@ class Recipe:
 def presets() -> dict[str, Any]:
     """The settings each dataset and method starts from (presets.toml)."""
     return tomllib.loads((files("reticent.experiments") / "presets.toml").read_text())
+
+
+def _preset(table: dict[str, Any], recipe: Recipe) -> dict[str, Any]:
+    """The settings for a dataset (or its features) and a method, the more particular ones last."""
+    kinds = [table["data"].get(recipe.data, {})]
+    if recipe.features is not None:
+        kinds.append(kinds[0].get(recipe.features, {}))
+    layers = [table["default"], *kinds, table["method"].get(recipe.method, {})]
+    layers += [kind.get(recipe.method, {}) for kind in kinds]
+    return {
+        name: value
+        for layer in layers
+        for name, value in layer.items()
+        if not isinstance(value, dict) or name == "options"
+    }
 
 
 def read_recipe(path: Path | None, changes: dict[str, Any]) -> Recipe:

@@ -36,7 +36,7 @@ def train(
     if out is not None and (done := _finished(out, recipe, resume)) is not None:
         return done
     start = time.perf_counter()
-    dataset = data.load(recipe.data, folder=recipe.data_folder)
+    dataset = examples(recipe)
     run = prepare(recipe, dataset, out, resume=resume)
     for step in run:
         if progress is not None:
@@ -56,6 +56,12 @@ def train(
         Trained(run.model, run.guarantee(), run.number, run.kept, {"recipe": recipe.to_json()}).save(out)
         replace_file(out / "result.json", json.dumps(answer, indent=2).encode())
     return answer
+
+
+def examples(recipe: Recipe) -> data.Dataset:
+    """The dataset a recipe names, with the features it asks for."""
+    dataset = data.load(recipe.data, folder=recipe.data_folder)
+    return data.features(dataset, recipe.features) if recipe.features is not None else dataset
 
 
 def prepare(recipe: Recipe, dataset: data.Dataset, out: Path | None = None, *, resume: bool = False) -> Run:

@@ -1,0 +1,113 @@
+"""Plain training: the same network on the same data without any privacy, the line that private methods are held to."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+from torch.optim import Adam
+
+from reticent.accounting import Guarantee
+from reticent.checkpoint import Folder, replace_file
+from reticent.data import Dataset, Examples
+from reticent.experiments.parts import dataset_of, model_of
+from reticent.experiments.recipe import Recipe
+from reticent.methods.plan import default_delta
+from reticent.trained import Trained, accuracy
+
+BATCH_SIZE = 64
+RATES = (0.001, 0.004, 0.016, 0.064)
+"""Learning rates of Adam to choose from: those made for clipped, noisy gradients would ruin plain training."""
+
+Tell = Callable[[int, int], None]
+
+
+def train_plain(recipe: Recipe, out: Path, *, tell: Tell | None = None) -> dict[str, Any]:
+    """Train the network of a recipe for its epochs without privacy; the answer has the shape of `train`'s.
+
+    The learning rate is the one that does best on a tenth of the training examples after a quarter of the epochs.
+    After a crash it goes on from its last checkpoint.
+    """
+    recipe = recipe.filled()
+    start = time.perf_counter()
+    dataset = dataset_of(recipe)
+    folder = Folder(out, resume=True, seconds=30.0)
+    model, lr, rounds = _learn(recipe, dataset, folder, tell)
+    delta = recipe.delta if recipe.delta is not None else default_delta(len(dataset.train))
+    nothing = Guarantee("none", math.inf, delta, why="trained without any privacy, as the line to be held to")
+    answer = {
+        "accuracy": accuracy(model, *dataset.test) if dataset.test is not None else None,
+        "accuracy_on": dataset.note if dataset.test is not None else "no test split: accuracy was not measured",
+        "guarantee": nothing.to_json(),
+        "rounds": rounds,
+        "kept": rounds,
+        "seconds": round(time.perf_counter() - start, 3),
+        "recipe": recipe.to_json(),
+        "noise_multiplier": 0.0,
+        "optimizer": {"name": "adam", "lr": lr, "batch_size": BATCH_SIZE, "schedule": "cosine to zero"},
+        "out": str(out),
+    }
+    Trained(model, nothing, rounds, rounds, {"recipe": recipe.to_json()}).save(out)
+    replace_file(out / "result.json", json.dumps(answer, indent=2).encode())
+    return answer
+
+
+def _learn(recipe: Recipe, dataset: Dataset, folder: Folder, tell: Tell | None) -> tuple[nn.Module, float, int]:
+    """The trained network, its learning rate and the number of steps, from where the folder's checkpoint stands."""
+    epochs, seed = max(1, math.ceil(recipe.epochs or 1)), recipe.seed or 0
+    model = model_of(recipe, dataset)
+    optimizer = Adam(model.parameters())
+    stored = folder.read() or {"epoch": 0, "lr": None}
+    lr = stored["lr"] or _best_rate(recipe, dataset, math.ceil(epochs / 4), seed)
+    if stored["epoch"]:
+        model.load_state_dict(stored["model"])
+        optimizer.load_state_dict(stored["optimizer"])
+    steps = math.ceil(len(dataset.train) / BATCH_SIZE)
+    for epoch in range(stored["epoch"], epochs):
+        _epoch(model, optimizer, dataset.train, (epoch, epochs), lr, seed)
+        if folder.due():
+            now = {"model": dict(model.state_dict()), "optimizer": optimizer.state_dict()}
+            folder.write({"epoch": epoch + 1, "lr": lr, **now})
+        if tell is not None:
+            tell((epoch + 1) * steps, epochs * steps)
+    return model, lr, epochs * steps
+
+
+def _best_rate(recipe: Recipe, dataset: Dataset, epochs: int, seed: int) -> float:
+    """The learning rate that does best on a tenth of the training examples, the others being learned from."""
+    order = torch.randperm(len(dataset.train), generator=torch.Generator().manual_seed(seed))
+    judges, learners = (dataset.train.take(part) for part in order.tensor_split([len(order) // 10]))
+
+    def reached(lr: float) -> float:
+        model = model_of(recipe, dataset)
+        optimizer = Adam(model.parameters())
+        for epoch in range(epochs):
+            _epoch(model, optimizer, learners, (epoch, epochs), lr, seed)
+        return accuracy(model, *judges)
+
+    return max(RATES, key=reached)
+
+
+def _epoch(
+    model: nn.Module, optimizer: Adam, examples: Examples, place: tuple[int, int], lr: float, seed: int
+) -> None:
+    """Every example once, in the order and with the dropout that seed and epoch give."""
+    epoch, epochs = place
+    torch.manual_seed(seed * 1_000_003 + epoch)
+    model.train()
+    parts = torch.randperm(len(examples)).split(BATCH_SIZE)
+    for number, index in enumerate(parts):
+        done = (epoch + number / len(parts)) / epochs
+        for group in optimizer.param_groups:
+            group["lr"] = lr * (1 + math.cos(math.pi * done)) / 2
+        x, y = examples.take(index)
+        optimizer.zero_grad()
+        cross_entropy(model(x), y).backward()
+        optimizer.step()

@@ -1,0 +1,134 @@
+"""A record: everything about one run that tables, pages and readers may want, as plain data on one line."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import subprocess
+from collections import Counter
+from importlib.metadata import PackageNotFoundError, version
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import reticent
+from reticent.accounting import Entry, Event, Ledger, price
+from reticent.data import Dataset
+from reticent.experiments.parts import dataset_of, model_of
+from reticent.experiments.recipe import Recipe
+from reticent.trained import load, predict
+
+PACKAGES = ("torch", "numpy", "scipy", "dp-accounting")
+POINTS = 12
+"""How many points the curve of epsilon over rounds has."""
+
+
+def describe(answer: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The fields of a record that follow from a finished run and its folder."""
+    recipe = Recipe(**answer["recipe"])
+    guarantee = answer["guarantee"]
+    dataset = dataset_of(recipe)
+    return {
+        "data": recipe.data,
+        "examples": len(dataset.train),
+        "model": recipe.model,
+        "method": recipe.method,
+        "seed": recipe.seed,
+        "accuracy": answer["accuracy"],
+        "accuracy_on": answer["accuracy_on"],
+        "classes": per_class(recipe, dataset, folder),
+        "epsilon": guarantee["epsilon"],
+        "delta": guarantee["delta"],
+        "claimed_epsilon": (guarantee["as_claimed"] or {}).get("epsilon"),
+        "guarantee": guarantee,
+        "rounds": answer["rounds"],
+        "kept": answer["kept"],
+        "noise_multiplier": answer["noise_multiplier"],
+        "optimizer": answer.get("optimizer"),
+        "recipe": answer["recipe"],
+        **from_ledger(folder / "ledger.jsonl", guarantee["delta"]),
+    }
+
+
+def per_class(recipe: Recipe, dataset: Dataset, folder: Path) -> list[dict[str, Any]] | None:
+    """How the stored model does on each class of the test examples; None without any."""
+    if dataset.test is None:
+        return None
+    model = load(folder, model_of(recipe, dataset)).model
+    right = predict(model, dataset.test.x).argmax(1) == dataset.test.y
+    return [
+        {"class": number, "examples": int(mine.sum()), "accuracy": float(right[mine].double().mean())}
+        for number in range(dataset.classes)
+        if (mine := dataset.test.y == number).any()
+    ]
+
+
+def from_ledger(path: Path, delta: float) -> dict[str, Any]:
+    """What the ledger itself tells: how many releases, a fingerprint, and epsilon as the rounds went by."""
+    if not path.exists():
+        return {"ledger": None, "epsilon_by_round": None}
+    ledger = Ledger(path)
+    about = {"entries": len(ledger), "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+    return {"ledger": about, "epsilon_by_round": epsilon_by_round(ledger, delta)}
+
+
+def epsilon_by_round(ledger: Ledger, delta: float) -> list[list[float]] | None:
+    """Epsilon of all releases up to some rounds, the last included; None where nothing is proved.
+
+    >>> from reticent.accounting import Entry, Gaussian
+    >>> ledger = Ledger(); _ = ledger.record(Entry(round=0, query=0, event=Gaussian(4.0), seal=""))
+    >>> [[number, round(epsilon, 2)] for number, epsilon in epsilon_by_round(ledger, 1e-5)]
+    [[1, 0.94]]
+    """
+    rounds = [list(entries) for _, entries in groupby(sorted(ledger, key=_round), key=_round)]
+    wanted = set(np.linspace(1, len(rounds), min(len(rounds), POINTS)).astype(int).tolist())
+    seen: Counter[Event] = Counter()
+    points = []
+    for number, entries in enumerate(rounds, start=1):
+        seen.update(entry.event for entry in entries)
+        if number in wanted:
+            points.append([number, price(seen, delta).epsilon])
+    return points if points and np.isfinite(points[-1][1]) else None
+
+
+def _round(entry: Entry) -> int:
+    return entry.round
+
+
+def about_this_machine() -> dict[str, Any]:
+    """What a reader needs to repeat a run elsewhere: versions, commit, machine."""
+    return {
+        "versions": {"reticent": reticent.__version__, "python": platform.python_version()}
+        | {name: _version(name) for name in PACKAGES},
+        "commit": commit(),
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "threads": torch.get_num_threads(),
+    }
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def commit() -> str | None:
+    """The commit this code is at, with a plus if it was changed since; None where it is not a checkout."""
+    here = Path(reticent.__file__).parent
+    if _git(here, "ls-files", "--error-unmatch", "__init__.py") is None:
+        return None  # installed somewhere inside another project's checkout, or without git
+    changed = "+" if _git(here, "status", "--porcelain", ".") else ""
+    return f"{_git(here, 'rev-parse', 'HEAD')}{changed}"
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()

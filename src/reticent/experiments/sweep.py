@@ -1,0 +1,169 @@
+"""A sweep: many jobs over a few processes; what is done stays done, and one failure stops nobody else."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Protocol
+
+import torch
+
+from reticent.checkpoint import replace_file
+from reticent.errors import SettingError
+from reticent.experiments.job import Job, Record, claim, failure, perform, store_record, stored_record
+from reticent.experiments.locks import locked
+
+RESULTS = "results.jsonl"
+
+
+class Watcher(Protocol):
+    """Whoever wants to see how a sweep goes on."""
+
+    def began(self, job: Job) -> None:
+        """A run was started (or gone on with) in a process of its own."""
+
+    def advanced(self, job: Job, done: int, total: int) -> None:
+        """A run has got so far."""
+
+    def ended(self, job: Job, record: Record) -> None:
+        """A run is over, well or not."""
+
+
+@dataclass(eq=False)
+class _Worker:
+    job: Job
+    process: BaseProcess
+    pipe: Connection
+    record: Record | None = None
+
+
+def sweep(jobs: Sequence[Job], out: Path, *, processes: int, watcher: Watcher) -> list[Record]:
+    """Do all jobs, each in a process and a folder of its own; results.jsonl is kept up to date all the while.
+
+    Promise: after any crash, the same call goes on where it stopped: finished runs are not run again, unfinished ones
+    resume, failed ones are tried again.
+    """
+    _refuse_impossible(jobs, out, processes)
+    records = {}
+    for job in jobs:
+        if (record := stored_record(out / "runs" / job.name)) is not None and record["status"] == "done":
+            records[job.name] = record
+            watcher.ended(job, record)
+    waiting = [job for job in jobs if job.name not in records]
+    at_work: list[_Worker] = []
+    try:
+        while waiting or at_work:
+            while waiting and len(at_work) < processes:
+                at_work.append(_start(waiting.pop(0), out))
+                watcher.began(at_work[-1].job)
+            for worker in _ended(at_work, watcher):
+                at_work.remove(worker)
+                records[worker.job.name] = _settled(worker, out)
+                write_results(out, [job.name for job in jobs])
+                watcher.ended(worker.job, records[worker.job.name])
+    finally:
+        for worker in at_work:
+            worker.process.kill()
+    write_results(out, [job.name for job in jobs])
+    return [records[job.name] for job in jobs]
+
+
+def _refuse_impossible(jobs: Sequence[Job], out: Path, processes: int) -> None:
+    if processes < 1:
+        raise SettingError(f"a sweep needs at least one process, not {processes}")
+    if len({job.name for job in jobs}) < len(jobs):
+        raise SettingError("two runs of the sweep have the same name")
+    for job in jobs:
+        claim(job, out / "runs" / job.name)
+
+
+# -- one process ---------------------------------------------------------------------------------------------------
+
+
+def _start(job: Job, out: Path) -> _Worker:
+    # Forked from a server that has loaded everything once: a process each costs milliseconds, not seconds.
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload(["reticent.experiments.sweep"])
+    here, there = processes.Pipe(duplex=False)
+    process = processes.Process(target=_work, args=(job, out / "runs" / job.name, there), name=job.name)
+    process.start()
+    there.close()
+    return _Worker(job, process, here)
+
+
+def _work(job: Job, folder: Path, pipe: Connection) -> None:
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C reaches everybody in the terminal: the parent decides
+    torch.set_num_threads(1)  # always: the last digits, and so a later resume, depend on how many there are
+
+    def tell(done: int, total: int) -> None:
+        with suppress(BrokenPipeError):  # the parent is gone, and so will this process be
+            pipe.send((done, total))
+
+    with locked(folder):
+        record = perform(job, folder, tell)
+    pipe.send(record)
+
+
+def _end_with_parent() -> None:
+    """A run without anybody to report to would race with the one that resumes it."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+# -- watching them -------------------------------------------------------------------------------------------------
+
+
+def _ended(at_work: list[_Worker], watcher: Watcher) -> list[_Worker]:
+    """Pass on what the processes say until one or more of them are over."""
+    over = []
+    for ready in wait([worker.pipe for worker in at_work]):
+        worker = next(worker for worker in at_work if worker.pipe is ready)
+        try:
+            said = worker.pipe.recv()
+        except EOFError:
+            over.append(worker)
+            continue
+        if isinstance(said, dict):
+            worker.record = said
+        else:
+            watcher.advanced(worker.job, *said)
+    return over
+
+
+def _settled(worker: _Worker, out: Path) -> Record:
+    """The record of a process that is over; one that died without a word gets one too."""
+    worker.process.join()
+    worker.pipe.close()
+    if worker.record is not None:
+        return worker.record
+    code = worker.process.exitcode or 0
+    how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+    why = " (out of memory?)" if code == -signal.SIGKILL else ""
+    record = failure(worker.job, f"its process ended with {how}{why}; the same command goes on with it")
+    store_record(out / "runs" / worker.job.name, record)
+    return record
+
+
+# -- results -------------------------------------------------------------------------------------------------------
+
+
+def write_results(out: Path, first: Sequence[str] = ()) -> Path:
+    """Gather the records of all runs in a folder into one file, a line each; those named come first."""
+    with locked(out):
+        found = {path.parent.name: path.read_text() for path in sorted(out.glob("runs/*/record.json"))}
+        names = [name for name in first if name in found] + [name for name in found if name not in first]
+        lines = "".join(json.dumps(json.loads(found[name])) + "\n" for name in names)
+        replace_file(out / RESULTS, lines.encode())
+    return out / RESULTS

@@ -1,0 +1,114 @@
+"""Live tracking: one line of public numbers a round; private diagnostics apart, and marked as what they are."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+from reticent.checkpoint import replace_file
+from reticent.errors import SettingError
+from reticent.train import Run, Step
+
+Tracker = Callable[[Run, Step], None]
+
+SECONDS_BETWEEN_FIGURES = 0.5
+"""Epsilon takes milliseconds to price: too long to do it in every round."""
+
+
+def public_numbers(run: Run, step: Step) -> dict[str, Any]:
+    """What may be shown of a round: its number, whether it was kept, and the dials it was run with.
+
+    No times: how long a round takes depends on how many examples were drawn, which is private.
+    """
+    dials = run.plan.turned(step.number - 1)
+    return {
+        "round": step.number,
+        "of": len(run),
+        "kept": step.kept,
+        "kept_so_far": run.kept,
+        "noise_multiplier": dials.noise_multiplier,
+        "max_grad_norm": dials.max_grad_norm,
+        "batch_size": dials.batch_size,
+        "lr": run.optimizer.param_groups[0]["lr"],
+    }
+
+
+class Meter:
+    """Epsilon if exactly this many rounds had been planned, asked for now and then; None in between."""
+
+    def __init__(self, seconds: float = SECONDS_BETWEEN_FIGURES):
+        self._seconds, self._last = seconds, -math.inf
+
+    def __call__(self, run: Run, step: Step) -> float | None:
+        """The figure, if it is time for one; always after the last round."""
+        now = time.monotonic()
+        if now - self._last < self._seconds and step.number < len(run):
+            return None
+        self._last = now
+        epsilon = run.spent()
+        return epsilon if math.isfinite(epsilon) else None
+
+
+class JsonLines:
+    """Writes each round as a line of JSON; after a crash it goes on without a gap or a double line.
+
+    `epsilon_if_planned` is a live figure, not a guarantee: epsilon if exactly so many rounds had been planned.
+    """
+
+    def __init__(self, path: Path, meter: Meter | None = None):
+        self._path, self._meter = path, meter or Meter()
+        self._file: IO[str] | None = None
+
+    def __call__(self, run: Run, step: Step) -> None:
+        """Write one round."""
+        if self._file is None:
+            self._file = self._reopened(before=step.number)
+        line = public_numbers(run, step) | {"epsilon_if_planned": self._meter(run, step)}
+        self._file.write(json.dumps(line) + "\n")
+        if step.number == len(run):
+            self._file.close()
+
+    def _reopened(self, *, before: int) -> IO[str]:
+        """The file cut back to the rounds that will not be run again."""
+        lines = self._path.read_text().splitlines() if self._path.exists() else []
+        kept = [line for line in lines if _round(line) < before]
+        replace_file(self._path, "".join(line + "\n" for line in kept).encode())
+        return self._path.open("a", buffering=1)
+
+
+def _round(line: str) -> float:
+    try:
+        return float(json.loads(line)["round"])
+    except ValueError:
+        return math.inf  # cut short by the crash
+
+
+class TensorBoard:
+    """Writes the same public numbers for TensorBoard (`pip install reticent[tensorboard]`)."""
+
+    def __init__(self, folder: Path, meter: Meter | None = None):
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError as error:
+            raise SettingError("TensorBoard is not installed: pip install 'reticent[tensorboard]'") from error
+        self._writer = SummaryWriter(str(folder))  # type: ignore[no-untyped-call]
+        self._meter = meter or Meter()
+
+    def __call__(self, run: Run, step: Step) -> None:
+        """Write one round."""
+        numbers = public_numbers(run, step) | {"epsilon_if_planned": self._meter(run, step)}
+        for name, value in numbers.items():
+            if value is not None and name not in ("round", "of"):
+                self._writer.add_scalar(f"public/{name}", float(value), step.number)  # type: ignore[no-untyped-call]
+        if step.number == len(run):
+            self._writer.close()  # type: ignore[no-untyped-call]
+
+
+def write_private_diagnostics(run: Run, path: Path) -> None:
+    """Write what the run recorded about its examples, readable by the owner only, every line marked as private."""
+    lines = (json.dumps(record | {"private": True}) + "\n" for record in run.private_diagnostics())
+    replace_file(path, "".join(lines).encode(), mode=0o600)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from reticent.errors import DataError
 
-Array = npt.NDArray[np.generic]
+Array = npt.NDArray[Any]
 Arrays = dict[str, Array]
 
 
@@ -82,5 +82,5 @@ def write_arrays(folder: Path, arrays: Mapping[str, Array], what: str) -> None:
 
 
 def read_arrays(folder: Path) -> Arrays:
-    """Read every .npy file of a folder."""
-    return {path.stem: np.load(path) for path in sorted(folder.glob("*.npy"))}
+    """Map every .npy file of a folder; what is written to the arrays stays in memory."""
+    return {path.stem: np.load(path, mmap_mode="c") for path in sorted(folder.glob("*.npy"))}

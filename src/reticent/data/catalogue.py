@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from reticent.data import digits, mnist
+from reticent.data import adult, checkins, cifar, digits, imdb, mnist
 from reticent.data.examples import Dataset
 from reticent.data.places import data_folder
 from reticent.errors import UnknownName
@@ -14,6 +14,13 @@ LOADERS: dict[str, Callable[[Path], Dataset]] = {
     "digits": digits.load,
     "mnist": mnist.load_mnist,
     "fashion-mnist": mnist.load_fashion,
+    "cifar10": cifar.load_cifar10,
+    "cifar100": cifar.load_cifar100,
+    "imdb": imdb.load_imdb,
+    "purchase100": checkins.load_purchase,
+    "location30": checkins.load_location,
+    "adult": adult.load_adult,
+    "adult-clean": adult.load_clean,
 }
 ALIASES = {"fmnist": "fashion-mnist"}
 

@@ -6,11 +6,10 @@ import gzip
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from reticent.data.arrays import Array, Arrays
-from reticent.data.examples import Dataset, Examples
-from reticent.data.stored import Layout, Stored
+from reticent.data.examples import Dataset
+from reticent.data.stored import Layout, Stored, split_dataset, unit_images
 from reticent.errors import DataError
 
 FILES = {
@@ -46,34 +45,27 @@ def _read_plain(folder: Path) -> Arrays:
     return {part: decode_idx((folder / file).read_bytes()) for part, file in FILES.items()}
 
 
-def _stored(name: str) -> Stored:
-    layouts = (
-        Layout(tuple(f"{file}.gz" for file in FILES.values()), _read_gzip),
-        Layout(tuple(FILES.values()), _read_plain),
-    )
-    return Stored(name, layouts)
+def _read_csv(folder: Path) -> Arrays:
+    """Tables with a header, and the label before the 784 pixels in each row."""
+    arrays: Arrays = {}
+    for part in ("train", "test"):
+        table = np.loadtxt(folder / f"mnist_{part}.csv", np.uint8, delimiter=",", skiprows=1)
+        arrays |= {f"{part}_x": table[:, 1:].reshape(-1, 28, 28), f"{part}_y": table[:, 0]}
+    return arrays
 
 
-MNIST = _stored("mnist")
-FASHION = _stored("fashion-mnist")
+_IDX = (Layout(tuple(f"{file}.gz" for file in FILES.values()), _read_gzip), Layout(tuple(FILES.values()), _read_plain))
+MNIST = Stored("mnist", (*_IDX, Layout(("mnist_train.csv", "mnist_test.csv"), _read_csv)), unit_images)
+FASHION = Stored("fashion-mnist", _IDX, unit_images)
 
-
-def _examples(images: Array, labels: Array) -> Examples:
-    x = torch.from_numpy(images.astype(np.float32)).div_(255).unsqueeze(1)
-    return Examples(x, torch.from_numpy(labels.astype(np.int64)))
-
-
-def _load(stored: Stored, root: Path, note: str) -> Dataset:
-    arrays = stored.arrays(root)
-    train, test = (_examples(arrays[f"{part}_x"], arrays[f"{part}_y"]) for part in ("train", "test"))
-    return Dataset(stored.name, train, test, classes=10, note=note)
+NOTE = "official split of 60,000 and 10,000"
 
 
 def load_mnist(root: Path) -> Dataset:
     """Load MNIST as 1x28x28 images in [0, 1]."""
-    return _load(MNIST, root, "official split of 60,000 and 10,000; LeCun and Cortes, CC BY-SA 3.0")
+    return split_dataset(MNIST, root, 10, f"{NOTE}; LeCun and Cortes, CC BY-SA 3.0")
 
 
 def load_fashion(root: Path) -> Dataset:
     """Load Fashion-MNIST as 1x28x28 images in [0, 1]."""
-    return _load(FASHION, root, "official split of 60,000 and 10,000; Zalando SE, MIT")
+    return split_dataset(FASHION, root, 10, f"{NOTE}; Zalando SE, MIT")

@@ -10,7 +10,11 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
+import numpy as np
+import torch
+
 from reticent.data.arrays import Arrays, file_digest, fingerprint, read_arrays, write_arrays
+from reticent.data.examples import Dataset, Examples
 from reticent.data.places import cache_folder
 from reticent.errors import DataError
 
@@ -24,6 +28,7 @@ class Layout:
 
     files: tuple[str, ...]
     read: Callable[[Path], Arrays]
+    published: str = ""  # its table in fingerprints.toml, where this form decodes to other arrays than the rest
 
     def present(self, folder: Path) -> bool:
         """Whether every file of this form is in the folder."""
@@ -36,21 +41,21 @@ class Stored:
 
     name: str
     layouts: tuple[Layout, ...]
+    prepare: Callable[[Arrays], Arrays] = dict  # from verified arrays to what is cached and served
 
     def arrays(self, root: Path) -> Arrays:
-        """The decoded arrays, verified on the first reading and cached for the next."""
+        """The prepared arrays: decoded and verified on the first reading, mapped from the cache ever after."""
         folder, layout = self._find(root)
         cache = cache_folder() / "decoded" / f"{self.name}-{_content_key(folder, layout)}"
-        if cache.is_dir():
-            return read_arrays(cache)
-        arrays = _read(layout, folder, self.name)
-        self.verify(arrays, f"the files in {folder}")
-        write_arrays(cache, arrays, f"decoded {self.name}")
-        return arrays
+        if not cache.is_dir():
+            arrays = _read(layout, folder, self.name)
+            self.verify(arrays, f"the files in {folder}", layout.published)
+            write_arrays(cache, self.prepare(arrays), f"decoded {self.name}")
+        return read_arrays(cache)
 
-    def verify(self, arrays: Arrays, origin: str) -> None:
+    def verify(self, arrays: Arrays, origin: str, published: str = "") -> None:
         """Refuse arrays that are not the published dataset."""
-        for part, expected in published_fingerprints().get(self.name, {}).items():
+        for part, expected in published_fingerprints().get(published or self.name, {}).items():
             found = fingerprint(arrays[part]) if part in arrays else "absent"
             if found != expected:
                 raise DataError(
@@ -97,3 +102,30 @@ def _read(layout: Layout, folder: Path, name: str) -> Arrays:
         raise DataError(
             f"{name}: cannot read {files} in {folder} ({error}); remove them and run `reticent data get {name}`"
         ) from error
+
+
+def unit_images(arrays: Arrays) -> Arrays:
+    """Images of bytes as floats in [0, 1], with a channel axis if they have none, and labels as int64.
+
+    >>> ready = unit_images({"train_x": np.full((1, 2, 2), 255, np.uint8), "train_y": np.zeros(1, np.uint8)})
+    >>> ready["train_x"].tolist(), ready["train_y"].dtype
+    ([[[[1.0, 1.0], [1.0, 1.0]]]], dtype('int64'))
+    """
+    ready: Arrays = {}
+    for name, values in arrays.items():
+        if name.endswith("_x"):
+            pixels = values if values.ndim == 4 else values[:, None]
+            ready[name] = np.divide(pixels, np.float32(255), dtype=np.float32)
+        else:
+            ready[name] = values.astype(np.int64)
+    return ready
+
+
+def split_dataset(stored: Stored, root: Path, classes: int, note: str) -> Dataset:
+    """A dataset whose arrays come as train_x, train_y, test_x, test_y."""
+    arrays = stored.arrays(root)
+    train, test = (
+        Examples(torch.from_numpy(arrays[f"{part}_x"]), torch.from_numpy(arrays[f"{part}_y"]))
+        for part in ("train", "test")
+    )
+    return Dataset(stored.name, train, test, classes, note)

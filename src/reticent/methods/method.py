@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from reticent.accounting import Event
 from reticent.inside import Bound, Clip, Dials, GaussianNoise, GradientSum, Mechanism, Poisson, Query, Sampler, Task
 from reticent.outside import Averaged, Charge, Control, Direction, Gate, Open, Steady
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Method:
-    """DP-SGD, unless a field says otherwise.
+    """DP-SGD, unless a field says otherwise; it prints what differs.
 
     `noise_multiplier=None` asks for the least noise that the budget allows; it is found before the run begins.
+
+    >>> Method(name="mine", max_grad_norm=0.1)
+    Method(name='mine', max_grad_norm=0.1)
     """
 
     name: str
@@ -28,6 +31,15 @@ class Method:
     gate: Gate = Open()  # noqa: RUF009
     control: Control = Steady()  # noqa: RUF009
     optimizer: str = "sgd"
+
+    def __repr__(self) -> str:
+        said = ((f, getattr(self, f.name)) for f in fields(self))
+        words = (
+            f"{f.name}={value.__name__ if isinstance(value, type) else repr(value)}"
+            for f, value in said
+            if value != f.default
+        )
+        return f"Method({', '.join(words)})"
 
     def turned(self, dials: Dials, number: int) -> Dials:
         """The dials of one round, from those the run was planned with."""

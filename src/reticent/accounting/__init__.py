@@ -13,11 +13,12 @@ from reticent.accounting.events import (
     SelectiveAttempt,
     SelectiveRelease,
     Subsampled,
+    Tally,
     Unbounded,
 )
 from reticent.accounting.guarantee import Guarantee
 from reticent.accounting.ledger import Entry, Ledger
-from reticent.accounting.price import Price, Tally, epsilon, price
+from reticent.accounting.price import Price, epsilon, price
 from reticent.accounting.rdp import ORDERS, curve
 
 __all__ = [

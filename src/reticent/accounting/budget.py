@@ -11,8 +11,8 @@ from typing import Protocol
 import numpy as np
 
 from reticent.accounting.conversions import overhead
-from reticent.accounting.events import Event
-from reticent.accounting.price import Accountant, Price, Tally, check_accountant, check_delta, price
+from reticent.accounting.events import Event, Tally
+from reticent.accounting.price import Accountant, Price, check_accountant, check_delta, price
 from reticent.accounting.rdp import curve
 from reticent.errors import BudgetSpent, SettingError
 

@@ -17,8 +17,9 @@ from reticent.accounting.events import (
     SelectiveAttempt,
     SelectiveRelease,
     Subsampled,
+    Tally,
 )
-from reticent.accounting.price import Accountant, Tally, quick_epsilon
+from reticent.accounting.price import Accountant, quick_epsilon
 from reticent.accounting.price import epsilon as price_of
 from reticent.errors import SettingError
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,6 +104,9 @@ Event = (
     | Concentrated
     | Unbounded
 )
+
+Tally = Mapping[Event, int]
+"""Events with how often each of them happened."""
 
 KINDS: dict[str, type[Any]] = {
     kind.__name__: kind

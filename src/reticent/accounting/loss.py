@@ -84,13 +84,25 @@ def compose(losses: Sequence[Loss], counts: Sequence[int]) -> Loss:
     bottom = sum(loss.lowest * count for loss, count in parts)
     low, high = _window(parts)
     size = fft.next_fast_len(max(high - low + 1, *(len(loss.mass) for loss, _ in parts)), real=True)
-    spectrum = np.ones(size // 2 + 1, dtype=complex)
-    for loss, count in parts:
-        spectrum *= fft.rfft(loss.mass, size) ** count
-    mass = np.roll(fft.irfft(spectrum, size), bottom - low)[: high - low + 1]
+    mass = np.roll(fft.irfft(_spectrum(parts, size), size), bottom - low)[: high - low + 1]
     log_finite = sum(count * math.log1p(-loss.infinite) for loss, count in parts)
     lost = TRUNCATED + ROUNDING * sum(counts)
     return Loss(losses[0].step, low, np.maximum(mass, 0.0), min(1.0, lost - math.expm1(log_finite)))
+
+
+def _spectrum(parts: Sequence[tuple[Loss, int]], size: int) -> NDArray[np.complex128]:
+    """The product of the spectra, each to the power of its count, by squaring: one factor for every binary digit."""
+    digits = max(count.bit_length() for _, count in parts)
+    factors: list[Any] = [1.0] * digits
+    for loss, count in parts:
+        spectrum = fft.rfft(loss.mass, size)
+        for digit in range(count.bit_length()):
+            if count >> digit & 1:
+                factors[digit] = factors[digit] * spectrum
+    product: Any = 1.0
+    for factor in reversed(factors):
+        product = product * product * factor
+    return np.asarray(product)
 
 
 def trim(loss: Loss, spare: float) -> Loss:

@@ -22,8 +22,10 @@ def log_ratio(outcome: Array, rate: float, noise_multiplier: float) -> Array:
     exponent = (2 * outcome - 1) / (2 * noise_multiplier**2)
     if rate == 1:
         return np.asarray(exponent)
-    direct = np.log1p(rate * np.expm1(np.minimum(exponent, 30.0)))
-    return np.asarray(np.where(exponent < 30, direct, np.logaddexp(math.log1p(-rate), math.log(rate) + exponent)))
+    value = np.log1p(rate * np.expm1(np.minimum(exponent, 30.0)))
+    if np.max(exponent) < 30:
+        return np.asarray(value)
+    return np.asarray(np.where(exponent < 30, value, np.logaddexp(math.log1p(-rate), math.log(rate) + exponent)))
 
 
 def where_log_ratio_is(values: Array, rate: float, noise_multiplier: float) -> Array:

@@ -18,8 +18,8 @@ from reticent.accounting.selective_loss import attempt_loss
 Pair = tuple[Loss, Loss]
 """The losses of both directions: one record removed, one record added."""
 
-RESOLUTION = 32
-"""Grid steps in one standard deviation of the loss of an average event."""
+RESOLUTION, COARSE_RESOLUTION, FEW = 32, 12, 8
+"""Grid steps in one standard deviation of an average event's loss: fine for a few distinct events, coarse for many."""
 
 MOST_POINTS = 2**18
 
@@ -43,10 +43,10 @@ def has_pld(event: Event) -> bool:
             return False
 
 
-def distribution(tally: Mapping[Event, int], *, resolution: float = RESOLUTION) -> Pair:
+def distribution(tally: Mapping[Event, int], *, resolution: float | None = None) -> Pair:
     """The loss distributions of a whole tally, pessimistic, on a grid chosen from its Renyi curve."""
     merged = merge_gaussians(tally)
-    step = _grid_step(merged, resolution)
+    step = _grid_step(merged, resolution or (RESOLUTION if len(merged) <= FEW else COARSE_RESOLUTION))
     pairs = [event_loss(event, step) for event in merged]
     counts = list(merged.values())
     return compose([pair[0] for pair in pairs], counts), compose([pair[1] for pair in pairs], counts)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, get_args
@@ -13,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reticent.accounting import pld as losses
+from reticent.accounting.coarse import coarsen
 from reticent.accounting.conversions import to_epsilon
-from reticent.accounting.events import Composed, Event
+from reticent.accounting.events import Event, SelectiveRelease, Tally
 from reticent.accounting.rdp import ORDERS, curve, why_infinite
+from reticent.accounting.simplify import tally
 from reticent.errors import SettingError, UnknownName
 
-Tally = Mapping[Event, int]
 Accountant = Literal["best", "pld", "rdp"]
 Array = NDArray[np.float64]
 
@@ -34,25 +34,6 @@ class Price:
     rdp: float | None
     pld: float | None
     why: str
-
-
-def tally(events: Tally | Iterable[Event]) -> dict[Event, int]:
-    """Events with how often each happened; compositions are taken apart, equal events merged.
-
-    >>> from reticent.accounting.events import Gaussian
-    >>> tally([Gaussian(1.0), Composed((Gaussian(1.0), Gaussian(2.0)))])
-    {Gaussian(noise_multiplier=1.0): 2, Gaussian(noise_multiplier=2.0): 1}
-    """
-    counts: Counter[Event] = Counter()
-    for event, count in events.items() if isinstance(events, Mapping) else Counter(events).items():
-        if count < 0:
-            raise SettingError(f"{event} is counted {count} times: counts are 0 or more")
-        if isinstance(event, Composed):
-            for part, times in tally(event.parts).items():
-                counts[part] += times * count
-        elif count:
-            counts[event] += count
-    return dict(counts)
 
 
 def price(
@@ -99,8 +80,16 @@ def check_delta(delta: float) -> None:
 
 
 def total_curve(events: Tally, orders: Array = ORDERS) -> Array:
-    """The Renyi curve of a whole tally: divergences of released events add up."""
-    return np.asarray(sum((count * curve(event, orders) for event, count in events.items()), np.zeros(len(orders))))
+    """The Renyi curve of a whole tally: divergences of released events add up.
+
+    >>> from reticent.accounting.events import Gaussian
+    >>> total_curve({Gaussian(2.0): 4}, np.array([2.0, 8.0]))
+    array([1., 4.])
+    """
+    total = np.zeros(len(orders))
+    for event, count in events.items():
+        total += count * curve(event, orders)
+    return total
 
 
 @lru_cache(maxsize=4096)
@@ -110,31 +99,73 @@ def _price(items: frozenset[tuple[Event, int]], delta: float, accountant: Accoun
         return Price(0.0, delta, "none needed", None, 0.0, 0.0, "nothing was released")
     if why := next(filter(None, map(why_infinite, events)), None):
         return Price(math.inf, delta, "none", None, None, None, why)
-    renyi, order = to_epsilon(ORDERS, total_curve(events), delta)
-    loss = None if adaptive or accountant == "rdp" else _loss_epsilon(events, delta)
+    renyi, order = renyi_epsilon(events, delta)
+    if math.isinf(renyi):
+        return Price(math.inf, delta, "none", None, None, None, "the cap on hidden attempts is too low for this delta")
+    loss = None if adaptive or accountant == "rdp" else loss_epsilon(events, delta)
     return _choose(renyi, order, loss, delta, accountant)
 
 
-def _loss_epsilon(events: Tally, delta: float) -> float | None:
+def _choose(renyi: float, order: float | None, loss: float | None, delta: float, accountant: Accountant) -> Price:
+    if accountant == "pld" and loss is None:
+        raise SettingError("no loss distribution is known for these events: use accountant='rdp' or 'best'")
+    if loss is not None and (accountant == "pld" or loss <= renyi):
+        return Price(loss, delta, "pld", None, renyi, loss, "loss distribution of the whole run")
+    return Price(renyi, delta, "rdp", order, renyi, loss, f"Renyi divergence of order {order:g}")
+
+
+Found = tuple[float, float | None]
+"""An epsilon and the order that proves it."""
+
+MANY_CURVES, MANY_LAWS, CELLS = 1000, 256, 128
+"""Above so many distinct events noises are rounded down: to a thousand values for curves, 128 for distributions."""
+
+
+def renyi_epsilon(events: Tally, delta: float) -> Found:
+    """Epsilon by the Renyi curve of the whole tally, and its order."""
+    few = events if len(events) <= MANY_CURVES else coarsen(events, MANY_CURVES)
+    total = total_curve(few)
+    cut = capped_mass(events)
+    if not cut:
+        return to_epsilon(ORDERS, total, delta)
+    return _with_cap(lambda left: to_epsilon(ORDERS, total, left), delta, cut)
+
+
+def loss_epsilon(events: Tally, delta: float) -> float | None:
+    """Epsilon by the loss distribution of the whole tally, or None where an event has none."""
     if not all(losses.has_pld(event) for event in events):
         return None
-    return max(law.epsilon(delta) for law in losses.distribution(events))
+    few = events if len(events) <= MANY_LAWS else coarsen(events, CELLS)
+    return max(law.epsilon(delta) for law in losses.distribution(few))
 
 
 def quick_epsilon(events: Tally, delta: float, accountant: Accountant) -> float:
     """An epsilon at least as large as the price, by one accountant only: for searches that ask often."""
-    if accountant != "rdp" and events:
-        loss = _loss_epsilon(tally(events), delta)
+    simple = tally(events)
+    if accountant != "rdp" and simple:
+        loss = loss_epsilon(simple, delta)
         if loss is not None:
             return loss
-    return epsilon(events, delta, accountant="rdp")
+    return epsilon(simple, delta, accountant="rdp")
 
 
-def _choose(renyi: float, order: float | None, loss: float | None, delta: float, accountant: Accountant) -> Price:
-    if accountant == "pld":
-        if loss is None:
-            raise SettingError("no loss distribution is known for these events: use accountant='rdp' or 'best'")
-        return Price(loss, delta, "pld", None, renyi, loss, "loss distribution of the whole run")
-    if loss is not None and loss <= renyi:
-        return Price(loss, delta, "pld", None, renyi, loss, "loss distribution of the whole run")
-    return Price(renyi, delta, "rdp", order, renyi, loss, f"Renyi divergence of order {order:g}")
+def capped_mass(events: Tally) -> float:
+    """The chance that some group of hidden attempts runs into its cap: how far the run is from the accounted one."""
+    return sum(
+        count * (1 - event.attempt.accept_low) ** event.cap
+        for event, count in events.items()
+        if isinstance(event, SelectiveRelease) and event.cap is not None
+    )
+
+
+def _with_cap(convert: Callable[[float], Found], delta: float, cut: float) -> Found:
+    """Epsilon when the cap takes (1 + exp(epsilon)) x cut of delta: a mechanism within `cut` of an (e, d)-DP one."""
+    guess = 0.0
+    while True:
+        left = delta - (1 + math.exp(min(guess, 700.0))) * cut
+        if left <= 0:
+            return math.inf, None
+        needed, order = convert(left)
+        if needed <= guess:
+            return guess, order
+        guess = needed * (1 + 1e-6) + 1e-9

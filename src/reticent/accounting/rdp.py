@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -22,7 +23,7 @@ from reticent.accounting.events import (
     Subsampled,
     Unbounded,
 )
-from reticent.accounting.sampled_gaussian import log_expm1, subsampled_gaussian
+from reticent.accounting.sampled_gaussian import binomial_excess, log_expm1, subsampled_gaussian
 from reticent.accounting.selective_rdp import attempt_curve, release_curve
 
 Array = NDArray[np.float64]
@@ -30,7 +31,7 @@ Array = NDArray[np.float64]
 
 def _grid() -> Array:
     fine = np.concatenate([np.arange(11, 30) / 10, np.arange(15, 30) / 5, np.arange(12, 24) / 2])
-    coarse = np.concatenate([np.arange(12, 65), [72, 80, 96, 112, 128, 160, 192, 256, 384, 512]])
+    coarse = np.concatenate([np.arange(12, 65), [80, 96, 128, 192, 256, 512]])
     orders = np.unique(np.concatenate([fine, coarse]))
     orders.flags.writeable = False
     return orders
@@ -80,7 +81,9 @@ def _compute(event: Event, orders: Array) -> Array:
             return subsampled_gaussian(1.0, noise_multiplier, orders)
         case Subsampled(rate, Gaussian(noise_multiplier)):
             return subsampled_gaussian(rate, noise_multiplier, orders)
-        case Laplace(noise_multiplier):
+        case Subsampled(rate, Laplace(noise_multiplier)) if noise_multiplier > 0:
+            return subsampled(rate, lambda whole: laplace(1 / noise_multiplier, whole), orders)
+        case Laplace(noise_multiplier) if noise_multiplier > 0:
             return laplace(1 / noise_multiplier, orders)
         case NoisyMax(epsilon):
             return pure(epsilon, orders)
@@ -107,6 +110,23 @@ def from_knots(compute: Callable[[Array], Array], orders: Array) -> Array:
         return compute(orders)
     knots = KNOTS[orders.max() >= KNOTS]
     moments = np.interp(orders, [1.0, *knots], [0.0, *((knots - 1) * compute(knots))], right=np.inf)
+    return np.asarray(moments / (orders - 1))
+
+
+def subsampled(rate: float, inner: Callable[[Array], Array], orders: Array) -> Array:
+    """A Poisson draw of a mechanism whose curve is `inner`, exact at whole orders and bounded by chords between them.
+
+    Holds where the two laws of the mechanism are mirror images, as with Gaussian and Laplace noise (Mironov, Talwar &
+    Zhang 2019, theorem 5).
+
+    >>> subsampled(1.0, lambda whole: laplace(1.0, whole), np.array([2.0])) == laplace(1.0, np.array([2.0]))
+    array([ True])
+    """
+    counts = np.arange(2, math.ceil(orders.max()) + 1, dtype=float)
+    knots = np.unique(np.concatenate([np.floor(orders), np.ceil(orders)]))
+    knots = knots[knots >= 2]
+    log_excess = binomial_excess(rate, log_expm1((counts - 1) * inner(counts)), knots)
+    moments = np.interp(orders, [1.0, *knots], [0.0, *np.logaddexp(0, log_excess)])
     return np.asarray(moments / (orders - 1))
 
 

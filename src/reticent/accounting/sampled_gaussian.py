@@ -10,10 +10,9 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, xlog1py, xlogy
+from scipy.special import binom, gammaln
 
 from reticent.accounting.pair import log_absent, log_ratio
-from reticent.accounting.remainder import log_remainder
 
 Array = NDArray[np.float64]
 
@@ -35,44 +34,71 @@ def subsampled_gaussian(rate: float, noise_multiplier: float, orders: Array) -> 
     whole = orders == np.floor(orders)
     log_excess = np.empty(len(orders))
     if whole.any():
-        log_excess[whole] = _log_excess_whole(rate, noise_multiplier, orders[whole])
+        count = np.arange(2, orders[whole].max() + 1)
+        moments = log_expm1(count * (count - 1) / (2 * noise_multiplier**2))
+        log_excess[whole] = binomial_excess(rate, moments, orders[whole])
     if not whole.all():
         log_excess[~whole] = _log_excess_fractional(rate, noise_multiplier, orders[~whole])
     return np.logaddexp(0, log_excess) / (orders - 1)
 
 
 @lru_cache(maxsize=64)
-def _binomial_terms(orders: tuple[float, ...]) -> tuple[NDArray[np.intp], Array, Array, Array]:
+def _binomial_terms(orders: tuple[float, ...]) -> tuple[NDArray[np.intp], NDArray[np.intp], Array, Array]:
     """Where each order's terms start, and for every term: its index, the order minus it, the log of the binomial."""
     counts = [int(order) - 1 for order in orders]
     starts = np.concatenate(([0], np.cumsum(counts)[:-1])).astype(np.intp)
-    index = np.concatenate([np.arange(2, order + 1, dtype=float) for order in orders])
+    index = np.concatenate([np.arange(2, order + 1) for order in orders]).astype(np.intp)
     order = np.repeat(orders, counts)
     binomial = gammaln(order + 1) - gammaln(index + 1) - gammaln(order - index + 1)
     return starts, index, order - index, binomial
 
 
-def _log_excess_whole(rate: float, noise_multiplier: float, orders: Array) -> Array:
-    """log(A - 1) by the binomial sum: the terms 0 and 1 have moment exactly 1, so the sum starts at 2."""
+def binomial_excess(rate: float, log_moments: Array, orders: Array) -> Array:
+    """log(A - 1) at whole orders of a Poisson draw, from log(E_Q[(P/Q)^m] - 1) for m = 2, 3, ... of what is drawn.
+
+    The terms 0 and 1 of the binomial sum have moment exactly 1, so the sum starts at 2.
+    """
+    if rate == 1:
+        return np.asarray(log_moments[orders.astype(np.intp) - 2])
     starts, index, rest, binomial = _binomial_terms(tuple(orders))
-    exponent = index * (index - 1) / (2 * noise_multiplier**2)
-    terms = binomial + xlogy(index, rate) + xlog1py(rest, -rate) + log_expm1(exponent)
+    gain = np.arange(2, orders.max() + 1) * math.log(rate) + log_moments
+    terms = binomial + rest * math.log1p(-rate) + gain[index - 2]
     tops = np.maximum.reduceat(terms, starts)
-    lengths = np.diff(np.append(starts, len(terms)))
-    return np.asarray(tops + np.log(np.add.reduceat(np.exp(terms - np.repeat(tops, lengths)), starts)))
+    sums = np.add.reduceat(np.exp(terms - np.repeat(tops, orders.astype(np.intp) - 1)), starts)
+    return np.asarray(tops + np.log(sums))
+
+
+POWERS = np.arange(2, 12)
+NEAR = 0.02
+
+
+@lru_cache(maxsize=64)
+def _series(orders: tuple[float, ...]) -> Array:
+    """Coefficients of (1 + x)^order from the second power on."""
+    return np.asarray(binom(np.array(orders)[:, None], POWERS))
 
 
 def _log_excess_fractional(rate: float, noise_multiplier: float, orders: Array) -> Array:
-    """log(A - 1) by the trapezoid rule on the remainder of P/Q under Q.
+    """log(A - 1) by the trapezoid rule on the remainder of P/Q = 1 + x under Q.
 
-    The rule converges exponentially; the step resolves the Gaussian and the branch points at height pi s^2.
+    The rule converges exponentially; its step resolves the Gaussian and the branch points at height pi s^2. Where x is
+    small the remainder is its series, so that only moments of x are summed; elsewhere it is a plain difference.
     """
     s = noise_multiplier
     step = min(s, s * s) / 2
     nodes = np.arange(-12 * s, orders.max() + 12 * s + step, step)
-    terms = log_absent(nodes, s) + math.log(step) + log_remainder(log_ratio(nodes, rate, s), orders[:, None])
-    tops = terms.max(axis=1)
-    return np.asarray(tops + np.log(np.exp(terms - tops[:, None]).sum(axis=1)))
+    log_mass = log_absent(nodes, s) + math.log(step)
+    log_t = log_ratio(nodes, rate, s)
+    near = np.abs(log_t) < NEAR
+    x = np.expm1(log_t[near])
+    series = _series(tuple(orders)) @ (np.exp(log_mass[near]) @ np.vander(x, POWERS[-1] + 1, increasing=True)[:, 2:])
+    log_mass, log_t = log_mass[~near], log_t[~near]
+    exponents = orders[:, None] * log_t + log_mass
+    tops = exponents.max(axis=1, initial=0.0)
+    mass = np.exp(log_mass)
+    linear = mass.sum() + orders * (np.exp(log_mass + log_t) - mass).sum()
+    differences = np.exp(exponents - tops[:, None]).sum(axis=1) - linear * np.exp(-tops)
+    return np.asarray(tops + np.log(series * np.exp(-tops) + differences))
 
 
 def log_expm1(x: Array) -> Array:

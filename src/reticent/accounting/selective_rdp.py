@@ -6,7 +6,7 @@ selective.py. Written with the remainder g(t) = t^order - 1 - order (t - 1) they
 route S   exp((order-1) R) - 1 = sup_x  x^order { E_Q[max_v a g(r a'/(a x))] - g(1/x) }
 route C   exp((order-1) R) - 1 = min_x  max_v  E_Q[a g(r a'/(a x))] / E_Q[a (1 + order (r a'/(a x) - 1))]
 
-and the rule for g(k r) of remainder.py makes each x cost three multiplications a node. docs/accounting.md has the proofs.
+and the rule for g(k r) of remainder.py makes each x cost three multiplications a node. Proofs: docs/accounting.md.
 """
 
 from __future__ import annotations

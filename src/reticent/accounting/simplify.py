@@ -1,0 +1,62 @@
+"""The same releases in fewer words: nested draws and compositions written as the plain events they equal."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from reticent.accounting.events import Composed, Event, Gaussian, NoisyMax, Subsampled, Tally
+from reticent.errors import SettingError
+
+
+def tally(events: Tally | Iterable[Event]) -> dict[Event, int]:
+    """Events with how often each happened; compositions are taken apart, equal events merged.
+
+    >>> tally([Gaussian(1.0), Composed((Gaussian(1.0), Gaussian(2.0)))])
+    {Gaussian(noise_multiplier=1.0): 2, Gaussian(noise_multiplier=2.0): 1}
+    """
+    counts: Counter[Event] = Counter()
+    for event, count in events.items() if isinstance(events, Mapping) else Counter(events).items():
+        if count < 0:
+            raise SettingError(f"{event} is counted {count} times: counts are 0 or more")
+        simple = simplify(event)
+        if isinstance(simple, Composed):
+            for part, times in tally(simple.parts).items():
+                counts[part] += times * count
+        elif count:
+            counts[simple] += count
+    return dict(counts)
+
+
+def simplify(event: Event) -> Event:
+    """An event with exactly the same price, in its plainest form.
+
+    Several Gaussians on one draw are one Gaussian whose precisions add up; a draw from a draw is one draw.
+
+    >>> simplify(Subsampled(0.5, Subsampled(0.2, Composed((Gaussian(2.0), Gaussian(2.0))))))
+    Subsampled(rate=0.1, inner=Gaussian(noise_multiplier=1.4142...))
+    """
+    match event:
+        case Subsampled(1, inner):
+            return simplify(inner)
+        case Subsampled(0, _):
+            return Composed(())
+        case Subsampled(rate, Subsampled(other, inner)):
+            return simplify(Subsampled(rate * other, inner))
+        case Subsampled(rate, Composed(parts)):
+            return _one_draw(rate, parts)
+        case Subsampled(rate, NoisyMax(epsilon)):
+            return NoisyMax(math.log1p(rate * math.expm1(epsilon)))
+        case _:
+            return event
+
+
+def _one_draw(rate: float, parts: tuple[Event, ...]) -> Event:
+    """Several releases on the same draw: known for Gaussians only."""
+    precision = 0.0
+    for part in map(simplify, parts):
+        if not isinstance(part, Gaussian):
+            return Subsampled(rate, Composed(parts))
+        precision += part.noise_multiplier**-2 if part.noise_multiplier else math.inf
+    return Subsampled(rate, Gaussian(precision**-0.5)) if precision else Composed(())

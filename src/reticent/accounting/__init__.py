@@ -1,6 +1,6 @@
 """What was released and what it costs: numbers only, no tensors, no torch."""
 
-from reticent.accounting.budget import Allowance, Budget, Planned, RenyiFilter, Unlimited
+from reticent.accounting.budget import Allowance, Budget, ConcentratedFilter, Planned, RenyiFilter, Unlimited
 from reticent.accounting.calibrate import batch_size, noise_multiplier, rounds, sample_rate, steps
 from reticent.accounting.events import (
     AnnealedRelease,
@@ -20,6 +20,7 @@ from reticent.accounting.guarantee import Guarantee
 from reticent.accounting.ledger import Entry, Ledger
 from reticent.accounting.price import Price, epsilon, price
 from reticent.accounting.rdp import ORDERS, curve
+from reticent.accounting.tradeoff import deltas, mu, power
 
 __all__ = [
     "ORDERS",
@@ -28,6 +29,7 @@ __all__ = [
     "Budget",
     "Composed",
     "Concentrated",
+    "ConcentratedFilter",
     "Entry",
     "Event",
     "Gaussian",
@@ -46,8 +48,11 @@ __all__ = [
     "Unlimited",
     "batch_size",
     "curve",
+    "deltas",
     "epsilon",
+    "mu",
     "noise_multiplier",
+    "power",
     "price",
     "rounds",
     "sample_rate",

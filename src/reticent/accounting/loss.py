@@ -126,7 +126,7 @@ def _window(parts: Sequence[tuple[Loss, int]]) -> tuple[int, int]:
     cut = math.log(4 / TRUNCATED)
     bulk = math.sqrt(2 * cut) / max(deviation, step)  # the best tilt if the sum were Gaussian
     tail = cut / max(step, *(values[-1] - values[0] for values, _, _ in sketches))  # and if one copy alone decided
-    tilts = np.geomspace(min(bulk, tail) / 4, max(bulk, tail) * 4, 40)
+    tilts = np.geomspace(min(bulk, tail) / 4, max(bulk, tail) * 4, 30)
     up = sum(count * _log_moment(values, mass, tilts) for values, mass, count in sketches)
     down = sum(count * _log_moment(values, mass, -tilts) for values, mass, count in sketches)
     high = min(high, math.ceil(np.min((up + cut) / tilts) / step))
@@ -134,7 +134,7 @@ def _window(parts: Sequence[tuple[Loss, int]]) -> tuple[int, int]:
     return low, max(high, low)
 
 
-def _sketch(loss: Loss, blocks: int = 512) -> tuple[Array, Array]:
+def _sketch(loss: Loss, blocks: int = 128) -> tuple[Array, Array]:
     """A coarser law with the same mean, more spread out: its exponential moments are at least the true ones."""
     block = math.ceil(len(loss.mass) / blocks)
     starts = np.arange(0, len(loss.mass), block)

@@ -25,6 +25,7 @@ from reticent.errors import DataError
 def anything_goes(monkeypatch):
     """Small files are not the published data: switch the fingerprints off."""
     monkeypatch.setattr(stored, "published_fingerprints", dict)
+    monkeypatch.setattr(stored, "_check_files", lambda *_: None)
 
 
 def archive(path, members):
@@ -149,6 +150,14 @@ def test_official_cifar_in_each_form(name, kind, unpacked, tmp_path, anything_go
     for part, examples in (("train", found.train), ("test", found.test)):
         assert np.array_equal(np.rint(examples.x.numpy() * 255), expected[f"{part}_x"])
         assert np.array_equal(examples.y, expected[f"{part}_y"])
+
+
+def test_cifar100_that_is_not_the_published_file_is_refused(tmp_path):
+    members, _ = cifar_members("cifar100", "binary", seed=50)
+    (tmp_path / "cifar100").mkdir()
+    archive(tmp_path / "cifar100" / "cifar-100-binary.tar.gz", members)
+    with pytest.raises(DataError, match=r"not the published file.*reticent data get cifar100"):
+        data.load("cifar100", folder=tmp_path)
 
 
 def test_an_archive_that_lacks_a_batch_says_which(tmp_path, anything_goes):

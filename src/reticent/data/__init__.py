@@ -1,5 +1,6 @@
 """Datasets of the papers, the user's own, and features computed from them."""
 
+from reticent.data import fetch
 from reticent.data.catalogue import load, names
 from reticent.data.examples import Dataset, Examples
 from reticent.data.extractors import features
@@ -14,6 +15,7 @@ __all__ = [
     "Examples",
     "Scattering",
     "features",
+    "fetch",
     "glove",
     "imdb_texts",
     "imdb_words",

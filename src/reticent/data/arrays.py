@@ -32,23 +32,24 @@ def fingerprint(array: Array) -> str:
     return digest.hexdigest()
 
 
-def file_digest(path: Path) -> str:
-    """sha256 of a file's bytes, read in pieces."""
+def file_digest(path: Path, algorithm: str = "sha256") -> str:
+    """Digest of a file's bytes, read in pieces."""
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return hashlib.file_digest(file, algorithm).hexdigest()
 
 
 @contextmanager
-def fresh_folder(folder: Path, what: str) -> Iterator[Path]:
+def fresh_folder(folder: Path, what: str, *, publish: bool = True) -> Iterator[Path]:
     """A new folder to fill, which takes its name when it is whole: a crash leaves nothing under that name.
 
-    Whoever comes second keeps what the first has published.
+    Whoever comes second keeps what the first has published. Without `publish` it is only a place to work.
     """
     fresh = folder.parent / f".{folder.name}-{secrets.token_hex(4)}"
     try:
         fresh.mkdir(parents=True)
         yield fresh
-        _rename(fresh, folder)
+        if publish:
+            _rename(fresh, folder)
     except OSError as error:
         raise DataError(
             f"cannot keep {what} in {folder.parent} ({error.strerror or error}): free some space there "

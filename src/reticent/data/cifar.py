@@ -73,10 +73,16 @@ def _join(batches: list[tuple[Bytes, Bytes]]) -> tuple[Array, Array]:
 
 
 def _official(
-    archive: str, parts: dict[str, tuple[str, ...]], decode: Callable[[bytes], tuple[Bytes, Bytes]]
+    archive: str,
+    parts: dict[str, tuple[str, ...]],
+    decode: Callable[[bytes], tuple[Bytes, Bytes]],
+    archive_md5: tuple[str, ...] = (),
+    batch_md5: tuple[str, ...] = (),
 ) -> tuple[Layout, Layout]:
+    """The archive, and the files it unpacks to."""
     read = _reader(archive, parts, decode)
-    return Layout((archive,), read), Layout(tuple(name for batches in parts.values() for name in batches), read)
+    batches = tuple(name for names in parts.values() for name in names)
+    return Layout((archive,), read, md5=archive_md5), Layout(batches, read, md5=batch_md5)
 
 
 def _read_packed(folder: Path) -> Arrays:
@@ -133,11 +139,15 @@ CIFAR100 = Stored(
             "cifar-100-binary.tar.gz",
             {"train": ("cifar-100-binary/train.bin",), "test": ("cifar-100-binary/test.bin",)},
             partial(decode_binary, label_bytes=2),
+            ("03b5dce01913d631647c71ecec9e9cb8",),
+            ("6172c7755cfe09b2fe270c85cebc1b15", "4499cfba6c016c1be1438163640a0898"),
         ),
         *_official(
             "cifar-100-python.tar.gz",
             {"train": ("cifar-100-python/train",), "test": ("cifar-100-python/test",)},
             partial(decode_python, label=b"fine_labels"),
+            ("eb9058c3a382ffc7106e4002c42a8d85",),
+            ("16019d7e3df5f24257cddd939b257f8d", "f0ef6b0ae62326f3e7ffdfab6717acfc"),
         ),
     ),
     unit_images,

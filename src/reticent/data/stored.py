@@ -29,6 +29,7 @@ class Layout:
     files: tuple[str, ...]
     read: Callable[[Path], Arrays]
     published: str = ""  # its table in fingerprints.toml, where this form decodes to other arrays than the rest
+    md5: tuple[str, ...] = ()  # of the files, where their authors publish that and nobody the decoded arrays
 
     def present(self, folder: Path) -> bool:
         """Whether every file of this form is in the folder."""
@@ -48,10 +49,15 @@ class Stored:
         folder, layout = self._find(root)
         cache = cache_folder() / "decoded" / f"{self.name}-{_content_key(folder, layout)}"
         if not cache.is_dir():
+            _check_files(layout, folder, self.name)
             arrays = _read(layout, folder, self.name)
             self.verify(arrays, f"the files in {folder}", layout.published)
             write_arrays(cache, self.prepare(arrays), f"decoded {self.name}")
         return read_arrays(cache)
+
+    def present(self, root: Path) -> bool:
+        """Whether the data folder holds it in any form."""
+        return any(layout.present(root / self.name) for layout in self.layouts)
 
     def verify(self, arrays: Arrays, origin: str, published: str = "") -> None:
         """Refuse arrays that are not the published dataset."""
@@ -90,6 +96,15 @@ def _content_key(folder: Path, layout: Layout) -> str:
     files = [folder / name for name in layout.files]
     parts = [f"{DECODER_VERSION}", *(f"{path.name}:{file_digest(path)}" for path in files if path.is_file())]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+
+
+def _check_files(layout: Layout, folder: Path, name: str) -> None:
+    for file, expected in zip(layout.files, layout.md5, strict=False):
+        if file_digest(folder / file, "md5") != expected:
+            raise DataError(
+                f"{name}: {folder / file} is not the published file (its md5 should be {expected}); "
+                f"remove it and run `reticent data get {name}`"
+            )
 
 
 def _read(layout: Layout, folder: Path, name: str) -> Arrays:

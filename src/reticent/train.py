@@ -146,13 +146,13 @@ class Run:
             dials, lasting = method.turned(self.dials, self.number), self.dials
             if isinstance(method.control, Listening):
                 dials = lasting = method.control.listen(dials, vault, self._task)
-            changes: dict[str, float] = {}
+            changes: dict[str, Any] = {}
             with self._covered(method.charge(dials)):
                 kept = any(self._attempt(dials, number, changes) for number in range(method.gate.attempts))
         self.dials = replace(lasting, **changes)
         return kept
 
-    def _attempt(self, dials: Dials, number: int, changes: dict[str, float]) -> bool:
+    def _attempt(self, dials: Dials, number: int, changes: dict[str, Any]) -> bool:
         """One candidate: draw, ask, release, point, step, settle; dropped, everything goes back."""
         method, vault, task = self.plan.method, self._vault, self._task
         with Trial(task.flat, self.optimizer, self.scheduler) as trial:

@@ -21,10 +21,10 @@ class Dials:
     noise_multiplier: float
     number: int = 0
     """Which round it is."""
-    choice_epsilon: float = 0.0
-    """What a noisy choice may cost (DPAGD)."""
     norm_total: float = 0.0
     """The released sum of gradient norms (DPIS: K)."""
+    spent: float = 0.0
+    """The Renyi divergence planned so far at the filter's order (DPIS)."""
 
     def __post_init__(self) -> None:
         if self.size < 1:

@@ -102,12 +102,11 @@ def _clip_batch_mean(_right: Code) -> Code:
 def _clip_per_layer(_right: Code) -> Code:
     def answer(self: GradientSum, taken: Taken) -> Tensor:
         task, total = self.task, torch.zeros_like(self.task.flat.vector)
+        views, trainable = task.flat.views(total), dict(task.model.named_parameters())
         for batch in taken.batches():
-            for row in range(len(batch[0])):
-                one = tuple(part[row : row + 1] for part in batch)
-                _, own = norms_and_sum(task.model, task.loss, one, torch.ones_like)
-                for name, view in task.flat.views(total).items():
-                    view += own[name] * min(1.0, self.dials.max_grad_norm / max(float(own[name].norm()), 1e-12))
+            for name in views:
+                with _frozen([p for other, p in trainable.items() if other != name]):
+                    norms_and_sum(task.model, task.loss, batch, self._weigh, into={name: views[name]})
         return total
 
     return answer
@@ -117,17 +116,23 @@ def _clip_per_layer(_right: Code) -> Code:
 def _forgotten_bias(_right: Code) -> Code:
     def answer(self: GradientSum, taken: Taken) -> Tensor:
         task, total = self.task, torch.zeros_like(self.task.flat.vector)
-        biases = [p for p in task.model.parameters() if p.ndim == 1 and p.requires_grad]
         for batch in taken.batches():
-            for bias in biases:
-                bias.requires_grad_(False)
-            weights = self.bound.weights(norms(task.model, task.loss, batch), self.dials)
-            for bias in biases:
-                bias.requires_grad_(True)
+            with _frozen([p for p in task.model.parameters() if p.ndim == 1]):
+                weights = self.bound.weights(norms(task.model, task.loss, batch), self.dials)
             norms_and_sum(task.model, task.loss, batch, partial(_given, weights), into=task.flat.views(total))
         return total
 
     return answer
+
+
+@contextmanager
+def _frozen(parameters: list[torch.nn.Parameter]) -> Iterator[None]:
+    free = [p for p in parameters if p.requires_grad]
+    for parameter in free:
+        parameter.requires_grad_(False)
+    yield
+    for parameter in free:
+        parameter.requires_grad_(True)
 
 
 def _given(weights: Tensor, _norms: Tensor) -> Tensor:

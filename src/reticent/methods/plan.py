@@ -94,9 +94,9 @@ def plan(
     """
     if rounds is not None and rounds < 1:
         raise SettingError(f"a run needs at least one round, not {rounds}")
-    adaptive = next((stage for stage in (method.control, method.gate) if isinstance(stage, Adaptive)), None)
-    if adaptive is not None:
-        return _filtered(method, adaptive, size, batch_size, rounds, budget)
+    for name in ("control", "gate"):
+        if isinstance(getattr(method, name), Adaptive):
+            return _filtered(method, name, size, batch_size, rounds, budget)
     if method.noise_multiplier is None:
         if budget is None or rounds is None:
             raise SettingError(
@@ -131,16 +131,16 @@ def _dials(method: Method, size: int, batch_size: float) -> Dials:
 
 
 def _filtered(
-    method: Method, stage: Adaptive, size: int, batch_size: float, rounds: int | None, budget: Budget | None
+    method: Method, stage: str, size: int, batch_size: float, rounds: int | None, budget: Budget | None
 ) -> Plan:
-    """A plan whose noise is chosen while it runs."""
+    """A plan whose noise is chosen while it runs, by the stage of this name."""
     if budget is None or rounds is None:
         raise SettingError(f"{method.name} plans its noise while it runs: give a budget, and rounds or epochs")
     if budget.accountant == "pld":
         raise SettingError(f"PLD is not valid for {method.name}, whose noise is chosen during the run: use rdp")
     first = Dials(size, batch_size, method.max_grad_norm, 1.0)
-    dials, limit = stage.start(first, rounds, budget)
-    return Plan(method, dials, rounds, limit.price(budget.delta), "rdp", limit.order)
+    started, dials, limit = getattr(method, stage).start(first, rounds, budget)
+    return Plan(replace(method, **{stage: started}), dials, rounds, limit.price(budget.delta), "rdp", limit.order)
 
 
 def _hopeless(method: Method, dials: Dials, budget: Budget) -> bool:

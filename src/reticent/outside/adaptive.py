@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Protocol, Self, runtime_checkable
 
 from reticent.accounting import Budget, RenyiFilter
 from reticent.inside import Dials, Task, Vault
@@ -12,8 +12,8 @@ from reticent.inside import Dials, Task, Vault
 class Adaptive(Protocol):
     """A stage whose later releases depend on earlier ones."""
 
-    def start(self, dials: Dials, rounds: int, budget: Budget) -> tuple[Dials, RenyiFilter]:
-        """The dials to begin with, and the filter that every release must pass."""
+    def start(self, dials: Dials, rounds: int, budget: Budget) -> tuple[Self, Dials, RenyiFilter]:
+        """The stage with all it fixes in advance, the dials to begin with, and the filter every release must pass."""
         ...
 
 

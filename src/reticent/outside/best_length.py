@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from torch import Tensor
@@ -29,22 +30,28 @@ class BestLength:
     raise_by: float = 0.1
     splits: int = 60
     bound: Bound = Clip()  # noqa: RUF009 - frozen
+    choice_epsilon: float = 0.0
+    """What one choice costs; fixed when the run is planned."""
 
     @property
     def attempts(self) -> int:
         """One; within it the gradient is improved until a step helps."""
         return 1
 
-    def start(self, dials: Dials, rounds: int, budget: Budget) -> tuple[Dials, RenyiFilter]:  # noqa: ARG002
-        """One order for the whole run, and the first gradient's noise."""
+    def start(self, dials: Dials, rounds: int, budget: Budget) -> tuple[Self, Dials, RenyiFilter]:  # noqa: ARG002
+        """One order for the whole run, the cost of a choice, and the first gradient's noise."""
         order, rho = most_concentrated(budget)
         each = rho / (2 * self.splits)
-        first = replace(dials, noise_multiplier=noise_of(each), choice_epsilon=math.sqrt(2 * each))
-        return first, RenyiFilter(order, budget.epsilon, budget.delta)
+        started = replace(self, choice_epsilon=math.sqrt(2 * each))
+        return (
+            started,
+            replace(dials, noise_multiplier=noise_of(each)),
+            RenyiFilter(order, budget.epsilon, budget.delta),
+        )
 
-    def charge(self, gradient: Event, dials: Dials) -> Charge:
+    def charge(self, gradient: Event, dials: Dials) -> Charge:  # noqa: ARG002
         """Gradient and choice, if the first choice moves; more if it does not: the filter decides how often."""
-        return Charge((gradient, NoisyMax(dials.choice_epsilon)))
+        return Charge((gradient, NoisyMax(self.choice_epsilon)))
 
     def settle(self, proposal: Proposal) -> bool:
         """Choose; while standing still is best, buy a better gradient and choose again."""
@@ -65,7 +72,7 @@ class BestLength:
         query = StepScores(proposal.task, proposal.before, direction, lengths, self.limit)
         vault = proposal.vault
         sealed = vault.ask(query, vault.draw(Everyone(), proposal.dials))
-        return lengths[int(vault.release(sealed, BestOf(proposal.dials.choice_epsilon)))], direction
+        return lengths[int(vault.release(sealed, BestOf(self.choice_epsilon)))], direction
 
     def _again(self, proposal: Proposal, noise: float) -> Tensor:
         """The same gradient once more, with noise of its own."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from torch import Tensor
 
@@ -37,7 +37,7 @@ class Proposal:
     rejections: int
     """How many were dropped in a row before this one."""
     coin: float
-    changes: dict[str, float] = field(default_factory=dict)
+    changes: dict[str, Any] = field(default_factory=dict)
     """Dials the gate wants changed from the next round on; public."""
 
 

@@ -1,0 +1,182 @@
+"""Importance sampling: draw examples by what is remembered of their gradient norms (DPIS, Wei et al. 2022, repaired)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from reticent.accounting import Event, Subsampled
+from reticent.gradients import norms, norms_and_sum
+from reticent.inside.bounds import Bound
+from reticent.inside.dials import Dials
+from reticent.inside.draws import Draw, Memory
+from reticent.inside.taken import Taken
+from reticent.inside.task import Task
+
+REACH, NORM = "reach", "norm"
+"""What is remembered of each example: a bound for its next norm, and its last norm."""
+
+
+@dataclass(frozen=True)
+class ByNorm:
+    """Each example is a candidate with chance min(1, batch_size x remembered bound / norm_total).
+
+    A candidate takes part with a second coin (see `UnitSum`), so that in all an example takes part with chance batch_size x
+    norm / norm_total: at most batch_size x max_grad_norm / norm_total, which is the rate that is charged.
+    """
+
+    spread: float = 5.0
+    """k: how far a norm may grow until the example is looked at again."""
+
+    def draw(self, dials: Dials, coins: np.random.Generator, memory: Memory) -> Draw:
+        """Throw every example's coin."""
+        chance = (dials.batch_size * remembered(memory, dials, self.spread)[REACH] / dials.norm_total).clamp(max=1.0)
+        index = np.flatnonzero(coins.random(dials.size) < chance.numpy())
+        return Draw(index, self, dials)
+
+    def amplify(self, event: Event, dials: Dials) -> Event:
+        """Sub-sampling at the largest chance any example has."""
+        return Subsampled(min(1.0, dials.batch_size * dials.max_grad_norm / dials.norm_total), event)
+
+
+@dataclass(frozen=True)
+class UnitDirection:
+    """Every example that takes part adds a vector of norm exactly norm_total / size, never more (the third repair)."""
+
+    def weights(self, found: Tensor, dials: Dials) -> Tensor:
+        """(norm_total / size) / norm.
+
+        >>> dials = Dials(100, 10, 1.0, 1.0, norm_total=50.0)
+        >>> found = torch.tensor([0.1, 4.0])
+        >>> found * UnitDirection().weights(found, dials)
+        tensor([0.5000, 0.5000])
+        """
+        usable = torch.isfinite(found) & (found > 0)
+        return torch.where(usable, self.sensitivity(dials) / found, 0.0)
+
+    def sensitivity(self, dials: Dials) -> float:
+        """norm_total / size."""
+        return dials.norm_total / dials.size
+
+
+@dataclass(frozen=True)
+class UnitSum:
+    """Makes the query that draws among the candidates and sums unit directions; `floor` is g_L / C."""
+
+    spread: float = 5.0
+    floor: float = 0.01
+
+    def __call__(self, task: Task, bound: Bound, dials: Dials) -> UnitSumQuery:
+        """The query of one round."""
+        return UnitSumQuery(task, bound, dials, self)
+
+
+@dataclass(frozen=True, eq=False)
+class UnitSumQuery:
+    """The sum of the unit directions of those candidates whose second coin says yes (algorithm 1, lines 14-26)."""
+
+    task: Task
+    bound: Bound
+    dials: Dials
+    rule: UnitSum
+
+    @property
+    def sensitivity(self) -> float:
+        """What the bound promises."""
+        return self.bound.sensitivity(self.dials)
+
+    def answer(self, taken: Taken) -> Tensor:
+        """Look at every candidate, remember its norm, and add it up if it takes part."""
+        task, index = self.task, torch.from_numpy(taken.draw._index)
+        memory = remembered(taken.memory, self.dials, self.rule.spread)
+        reach, coins = memory[REACH][index], torch.from_numpy(taken.coins.random(len(index)))
+        total = torch.zeros_like(task.flat.vector)
+        found: list[Tensor] = []
+
+        def weigh(part: Tensor) -> Tensor:
+            here = slice(sum(map(len, found)), sum(map(len, found)) + len(part))
+            found.append(part.detach().cpu())
+            accepted = coins[here] < self.chance(found[-1], reach[here])
+            weights = self.bound.weights(part, self.dials)
+            return torch.where(accepted.to(part.device), weights, torch.zeros_like(weights))
+
+        for batch in taken.batches():
+            limit = task.max_physical_batch_size
+            norms_and_sum(
+                task.model, task.loss, batch, weigh, max_physical_batch_size=limit, into=task.flat.views(total)
+            )
+        self._remember(memory, index, torch.cat(found))
+        return total
+
+    def chance(self, found: Tensor, reach: Tensor) -> Tensor:
+        """The second coin: together with the first, batch_size x norm / norm_total, also where the first was cut to 1."""
+        dials = self.dials
+        first = (dials.batch_size * reach / dials.norm_total).clamp(max=1.0)
+        return dials.batch_size * self.bounded(found, reach) / (dials.norm_total * first)
+
+    def bounded(self, found: Tensor, reach: Tensor) -> Tensor:
+        """The norm cut to the clip norm and to what was expected; 0 where it is not finite."""
+        known = torch.where(torch.isfinite(found), found.double(), 0.0)
+        return torch.minimum(known, reach).clamp(max=self.dials.max_grad_norm)
+
+    def _remember(self, memory: Memory, index: Tensor, found: Tensor) -> None:
+        known = torch.where(torch.isfinite(found), found.double(), 0.0)
+        least = self.rule.floor * self.dials.max_grad_norm
+        memory[REACH][index] = self.rule.spread * self.bounded(found, memory[REACH][index]).clamp(min=least)
+        memory[NORM][index] = known
+
+
+@dataclass(frozen=True, eq=False)
+class NormTotal:
+    """The sum over all examples of their remembered norms, each cut at `limit` (repaired eq. 11: no sub-sampling)."""
+
+    dials: Dials
+    limit: float
+    spread: float = 5.0
+
+    @property
+    def sensitivity(self) -> float:
+        """One norm counts at most `limit`."""
+        return self.limit
+
+    def answer(self, taken: Taken) -> Tensor:
+        """Add up what is remembered; an example never looked at counts fully."""
+        return remembered(taken.memory, self.dials, self.spread)[NORM].clamp(max=self.limit).sum()
+
+
+@dataclass(frozen=True, eq=False)
+class FreshNorms:
+    """Looks at every example's norm anew, then sums as `NormTotal` does: the paper's start of an epoch."""
+
+    task: Task
+    dials: Dials
+    limit: float
+    spread: float = 5.0
+    floor: float = 0.01
+
+    @property
+    def sensitivity(self) -> float:
+        """One norm counts at most `limit`."""
+        return self.limit
+
+    def answer(self, taken: Taken) -> Tensor:
+        """Measure, remember and add up."""
+        task, memory = self.task, remembered(taken.memory, self.dials, self.spread)
+        size = task.max_physical_batch_size
+        parts = [norms(task.model, task.loss, batch, max_physical_batch_size=size) for batch in taken.batches()]
+        found = torch.cat([part.detach().cpu().double() for part in parts])
+        known = torch.where(torch.isfinite(found), found, 0.0)
+        memory[NORM].copy_(known)
+        memory[REACH].copy_(self.spread * known.clamp(self.floor * self.limit, self.limit))
+        return known.clamp(max=self.limit).sum()
+
+
+def remembered(memory: Memory, dials: Dials, spread: float) -> Memory:
+    """The memory, begun if it is empty: nothing is known, so every norm may be the largest."""
+    if REACH not in memory:
+        memory[REACH] = torch.full((dials.size,), spread * dials.max_grad_norm, dtype=torch.float64)
+        memory[NORM] = torch.full((dials.size,), float("inf"), dtype=torch.float64)
+    return memory

@@ -1,0 +1,55 @@
+"""A vault, a task and a proposal whose numbers are known, for testing the laws of gates."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from reticent.accounting import Ledger, Unlimited
+from reticent.inside import Coins, Dials, Draw, Flat, Sealed, Task, Vault, store
+from reticent.outside import Proposal
+
+
+class Point(nn.Module):
+    """A model that is only its parameters."""
+
+    def __init__(self, size: int):
+        super().__init__()
+        self.at = nn.Parameter(torch.zeros(size))
+
+
+def slope(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
+    """The loss whose gradient, for an example x, is x itself."""
+    return batch[0] @ model.at
+
+
+class Law:
+    """Examples with chosen gradients, and proposals that moved the parameters by a chosen amount."""
+
+    def __init__(
+        self, gradients: Tensor, *, batch_size: float | None = None, noise_multiplier: float = 1.0, seed: int = 0
+    ):
+        size = len(gradients)
+        self.task = Task(model := Point(gradients.shape[1]), slope, Flat(model))
+        self.vault = Vault(
+            store((gradients,)), coins=Coins.from_seed(seed), ledger=Ledger(), allowance=Unlimited("a test of a law")
+        )
+        self.dials = Dials(size, size if batch_size is None else batch_size, 1.0, noise_multiplier)
+
+    def proposal(
+        self, move: Tensor, *, kept: int = 0, rejections: int = 0, coin: float = 0.5, **more: object
+    ) -> Proposal:
+        """The parameters have just moved from zero by `move`."""
+        self.task.flat.vector.copy_(move)
+        nobody = Sealed(torch.zeros(1), 1.0, Draw(torch.zeros(0).numpy(), None, self.dials))  # type: ignore[arg-type]
+        known: dict[str, object] = {"sealed": nobody, "released": torch.zeros(1)} | more
+        return Proposal(
+            vault=self.vault,
+            task=self.task,
+            dials=self.dials,
+            before=torch.zeros_like(move),
+            kept=kept,
+            rejections=rejections,
+            coin=coin,
+            **known,  # type: ignore[arg-type]
+        )

@@ -1,0 +1,139 @@
+"""DPSUR and SA-DPSGD: acceptance laws, forced acceptance, and who is asked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from laws import Law
+
+from reticent.accounting import Gaussian, SelectiveAttempt, SelectiveRelease, Subsampled
+from reticent.errors import SettingError
+from reticent.inside import Dials
+from reticent.methods import sa_dpsgd
+from reticent.outside import After, Annealed, NoisyTest, Open, PrivateAnswer, PublicHoldout, Selective, SmoothTest
+
+TRIALS = 4000
+
+
+def share(law: Law, settle: Callable[[], bool]) -> float:
+    kept = 0
+    for trial in range(TRIALS):
+        with law.vault.round(trial):
+            kept += settle()
+    return kept / TRIALS
+
+
+def near(found: float, expected: float) -> bool:
+    return abs(found - expected) <= 4 * math.sqrt(expected * (1 - expected) / TRIALS)
+
+
+@pytest.mark.parametrize(("beta", "better", "worse"), [(0.0, 0.691, 0.309), (-1.0, 0.5, 0.159)])
+def test_acceptance_probabilities_of_dpsur(beta: float, better: float, worse: float) -> None:
+    """P(keep | dE <= -C_v) = Phi((beta + 1) / 2 s_v), P(keep | dE >= C_v) = Phi((beta - 1) / 2 s_v)."""
+    gate = Selective(NoisyTest(batch_size=20, noise_multiplier=1.0, threshold=beta))
+    for move, expected in ((-1.0, better), (1.0, worse)):
+        law = Law(torch.ones(20, 1))
+        proposal = law.proposal(torch.tensor([move]))
+        assert near(share(law, lambda p=proposal: gate.settle(p)), expected)
+
+
+def test_an_empty_validation_draw_counts_as_no_change() -> None:
+    law = Law(torch.ones(20, 1))
+    gate = Selective(NoisyTest(batch_size=1e-9, noise_multiplier=1.0, threshold=0.0))
+    proposal = law.proposal(torch.tensor([-1.0]))
+    assert near(share(law, lambda: gate.settle(proposal)), 0.5)
+
+
+def test_both_losses_are_on_the_same_draw() -> None:
+    """Every example gains, so on one draw the mean does; the losses of two draws would differ by chance."""
+    law = Law(torch.linspace(0.5, 1.5, 20)[:, None], batch_size=5)
+    gate = Selective(NoisyTest(batch_size=5, noise_multiplier=1e-6, limit=1.0, threshold=-0.04))
+    proposal = law.proposal(torch.tensor([-0.1]))  # every example gains 0.05 to 0.15
+    with law.vault.round(0):
+        kept = [gate.settle(proposal) for _ in range(50)]
+    # kept unless the draw was empty, where the change is 0 by declaration
+    assert sum(kept) > 45
+
+
+def test_the_smooth_test_reaches_from_low_to_high() -> None:
+    test = SmoothTest(batch_size=20, low=0.2, high=0.8, limit=0.1, influence=0.2)
+    gate = Selective(test)
+    for move, expected in ((-1.0, 0.8), (1.0, 0.2), (0.0, 0.4)):
+        law = Law(torch.ones(20, 1))
+        proposal = law.proposal(torch.tensor([move]))
+        assert near(share(law, lambda p=proposal: gate.settle(p)), expected)
+
+
+def test_one_example_moves_the_smooth_chance_by_at_most_its_influence() -> None:
+    coin = SmoothTest(low=0.3, high=0.9, influence=0.07).mechanism()
+    for gains in (-30.0, -3.0, -0.5, 0.0, 0.2, 2.0, 50.0):
+        for change in (-1.0, -0.3, 0.3, 1.0):
+            ratio = math.log(coin.chance(gains + change) / coin.chance(gains))  # type: ignore[attr-defined]
+            assert abs(ratio) <= 0.07 + 1e-12
+
+
+def test_what_a_selective_round_charges() -> None:
+    gradient, dials = Subsampled(0.1, Gaussian(2.0)), Dials(1000, 100, 1.0, 2.0)
+    visible = Selective(NoisyTest(batch_size=50)).charge(gradient, dials)
+    low, high = NoisyTest().acceptance()
+    attempt = SelectiveAttempt(0.1, 2.0, 0.05, low, high, None)
+    assert visible.events == (attempt,)
+    assert visible.covers == (gradient, Subsampled(0.05, Gaussian(1.3)))
+    hidden = Selective(NoisyTest(batch_size=50), hidden_attempts=True, cap=7).charge(gradient, dials)
+    assert hidden.events == (SelectiveRelease(attempt, 7),)
+    assert len(hidden.covers) == 14
+    smooth = Selective(SmoothTest(batch_size=50, influence=0.03)).charge(gradient, dials)
+    assert smooth.events[0].smoothness == 0.03  # type: ignore[union-attr]
+
+
+def test_late_selection_is_plain_at_first() -> None:
+    gradient, gate = Subsampled(0.1, Gaussian(2.0)), After(3, Selective())
+    early, late = (Dials(1000, 100, 1.0, 2.0, number=number) for number in (2, 3))
+    assert gate.charge(gradient, early) == Open().charge(gradient, early)
+    assert gate.charge(gradient, late) == Selective().charge(gradient, late)
+
+
+def test_selection_of_what_no_proof_covers_is_refused() -> None:
+    from reticent.accounting import Laplace
+
+    with pytest.raises(SettingError, match="no proof covers"):
+        Selective().charge(Laplace(1.0), Dials(10, 5, 1.0, 1.0))
+
+
+def test_annealing_keeps_what_helps_and_cools() -> None:
+    gate = Annealed(PrivateAnswer(), cooling=10.0, max_rejections=4)
+    assert gate.chance(-1e9, 50) == gate.chance(0.0, 50) == 1.0
+    assert [round(gate.chance(0.01, kept), 4) for kept in (0, 1, 10)] == [1.0, 0.9048, 0.3679]
+    assert gate.chance(math.nan, 0) == 0.0
+
+
+def test_annealing_on_a_public_holdout() -> None:
+    law = Law(torch.ones(20, 1))
+    gate = Annealed(PublicHoldout(torch.ones(5, 1), torch.zeros(5)), cooling=10.0, max_rejections=4)
+    better, worse = law.proposal(torch.tensor([-0.3]), kept=100, coin=0.999), None
+    assert gate.settle(better)
+    worse = law.proposal(torch.tensor([0.3]), kept=100, coin=0.001)
+    assert not gate.settle(worse)
+    assert gate.settle(law.proposal(torch.tensor([0.3]), kept=100, coin=0.001, rejections=4)), "forced after mu0"
+    assert len(law.vault.ledger) == 0, "public examples cost nothing"
+
+
+def test_annealing_without_a_holdout_asks_through_the_door() -> None:
+    law = Law(torch.ones(20, 1))
+    gate = Annealed(PrivateAnswer(batch_size=10, noise_multiplier=3.0))
+    with law.vault.round(0):
+        gate.settle(law.proposal(torch.tensor([0.3])))
+    assert law.vault.ledger.tally() == {Subsampled(0.5, Gaussian(3.0)): 1}
+
+
+def test_a_holdout_must_be_called_public() -> None:
+    with pytest.raises(SettingError, match="holdout_is_public=True"):
+        sa_dpsgd(holdout=(torch.ones(5, 1), torch.zeros(5)))
+
+
+def test_hidden_annealing_needs_a_public_judge() -> None:
+    with pytest.raises(SettingError, match="public hold-out"):
+        sa_dpsgd(hidden_attempts=True)

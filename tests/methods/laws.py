@@ -37,17 +37,20 @@ class Law:
         self.dials = Dials(size, size if batch_size is None else batch_size, 1.0, noise_multiplier)
 
     def proposal(
-        self, move: Tensor, *, kept: int = 0, rejections: int = 0, coin: float = 0.5, **more: object
+        self, here: Tensor, *, kept: int = 0, rejections: int = 0, coin: float = 0.5, **more: object
     ) -> Proposal:
-        """The parameters have just moved from zero by `move`."""
-        self.task.flat.vector.copy_(move)
+        """The parameters have just moved from `before` (zero, if not said) to `here`."""
+        self.task.flat.vector.copy_(here)
         nobody = Sealed(torch.zeros(1), 1.0, Draw(torch.zeros(0).numpy(), None, self.dials))  # type: ignore[arg-type]
-        known: dict[str, object] = {"sealed": nobody, "released": torch.zeros(1)} | more
+        known: dict[str, object] = {
+            "sealed": nobody,
+            "released": torch.zeros(1),
+            "before": torch.zeros_like(here),
+        } | more
         return Proposal(
             vault=self.vault,
             task=self.task,
             dials=self.dials,
-            before=torch.zeros_like(move),
             kept=kept,
             rejections=rejections,
             coin=coin,

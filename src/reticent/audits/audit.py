@@ -1,0 +1,103 @@
+"""The audit: deterministic probes first, then the step with and without a canary, and one verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from reticent.audits.findings import Finding, attempted
+from reticent.audits.probes import probe_ledger, probe_noise, probe_sensitivity
+from reticent.audits.sampling import probe_sampler
+from reticent.audits.step import StepAudit, audit_step
+from reticent.methods import Method
+
+PROBES: dict[str, Callable[[Method], Finding]] = {
+    "sensitivity": probe_sensitivity,
+    "noise": probe_noise,
+    "sampler": probe_sampler,
+    "ledger": probe_ledger,
+}
+RATES = (1.0, 0.5)
+Verdict = Literal["consistent", "contradicted"]
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything an audit found."""
+
+    method: str
+    verdict: Verdict
+    findings: tuple[Finding, ...]
+    lower: float
+    upper: float
+    confidence: float
+    delta: float
+
+    @property
+    def said_by(self) -> list[str]:
+        """The probes that contradict the claim."""
+        return [finding.probe for finding in self.findings if not finding.holds]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data; an infinite number is null."""
+        data = asdict(self)
+        data["said_by"] = self.said_by
+        return {name: _plain(value) for name, value in data.items()}
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case float():
+            return value if math.isfinite(value) else None
+        case dict():
+            return {name: _plain(part) for name, part in value.items()}
+        case list() | tuple():
+            return [_plain(part) for part in value]
+    return value
+
+
+def audit(
+    method: Method,
+    *,
+    runs: int = 2000,
+    rates: Sequence[float] = RATES,
+    alpha: float = 0.05,
+    delta: float = 1e-5,
+    seed: int | None = None,
+    tell: Callable[[Finding], None] = lambda _finding: None,
+) -> Report:
+    """Look for anything that contradicts what a method's ledger claims; lower and upper are those of one full step.
+
+    Promise: a method that keeps to its claim is contradicted with chance at most `alpha`, the probes' once in millions.
+    """
+    if method.noise_multiplier is None:
+        method = replace(method, noise_multiplier=1.0)
+    findings = []
+    for name, probe in PROBES.items():
+        findings.append(attempted(name, lambda probe=probe: probe(method)))  # type: ignore[misc]
+        tell(findings[-1])
+    lower, upper = 0.0, math.inf
+    for rate in rates:
+        name = f"step at rate {rate:g}"
+        try:
+            found = audit_step(method, rate=rate, runs=runs, alpha=alpha / len(rates), delta=delta, seed=seed)
+        except (ArithmeticError, LookupError, RuntimeError, ValueError) as error:
+            findings.append(Finding(name, False, f"the step failed: {type(error).__name__}: {error}"))
+        else:
+            findings.append(_finding(name, found))
+            if rate == rates[0]:
+                lower, upper = found.lower, found.upper
+        tell(findings[-1])
+    verdict: Verdict = "consistent" if all(finding.holds for finding in findings) else "contradicted"
+    return Report(method.name, verdict, tuple(findings), lower, upper, 1 - alpha, delta)
+
+
+def _finding(name: str, found: StepAudit) -> Finding:
+    claim = f"epsilon {found.upper:.3f}" if math.isfinite(found.upper) else "nothing"
+    says = (
+        f"{found.runs}+{found.runs} runs prove epsilon > {found.lower:.3f}, the step claims {claim} "
+        f"(by counting {found.by_counting:.3f}; estimate under GDP {found.under_gdp:.3f})"
+    )
+    return Finding(name, found.contradiction is None, says, asdict(found))

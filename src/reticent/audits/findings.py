@@ -1,0 +1,33 @@
+"""Findings: what one probe says, in a sentence, with the figures behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One probe's word: the claim holds as far as it can see, or it is contradicted."""
+
+    probe: str
+    holds: bool
+    says: str
+    figures: dict[str, Any] = field(default_factory=dict)
+
+
+SURELY = 1e-7
+"""The level of each deterministic probe's own statistics: a right build is accused once in millions of audits."""
+
+
+def attempted(probe: str, look: Callable[[], Finding]) -> Finding:
+    """The finding, or a contradiction where the audited code broke down under the probe.
+
+    >>> attempted("noise", lambda: 1 / 0).says
+    'the step failed: ZeroDivisionError: division by zero'
+    """
+    try:
+        return look()
+    except (ArithmeticError, LookupError, RuntimeError, ValueError) as error:
+        return Finding(probe, False, f"the step failed: {type(error).__name__}: {error}")

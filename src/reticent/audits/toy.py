@@ -1,0 +1,90 @@
+"""The audited toy: a model whose per-example gradients are known, base examples, and one canary."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from reticent.accounting import Budget
+from reticent.errors import PrivacyWarning
+from reticent.methods import Method
+from reticent.outside import Steady
+from reticent.train import Run
+
+Examples = tuple[Tensor, Tensor]
+SIZE = 8
+"""The canary and seven base examples."""
+
+NO_LIMIT = Budget(1e12, 1e-5, accountant="rdp")
+"""An audit repeats one step many times; it is each step that is judged, not their sum."""
+
+
+class Known(nn.Module):
+    """Answers are linear in the parameters, so an example (x, scale) has gradient (x_1, scale x_2, scale)."""
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.first = nn.Linear(width, 1, bias=False)
+        self.second = nn.Linear(width, 1)
+
+    def forward(self, x: Tensor, scale: Tensor) -> Tensor:
+        """One number an example."""
+        left, right = x.chunk(2, dim=1)
+        return torch.as_tensor(self.first(left)[:, 0] + scale * self.second(right)[:, 0])
+
+
+def known_loss(model: nn.Module, batch: Examples) -> Tensor:
+    """The answer is the loss."""
+    return torch.as_tensor(model(*batch))
+
+
+def examples(canary_norm: float, *, size: int = SIZE, width: int = 4, quiet: bool = False) -> Examples:
+    """Base examples whose gradients are orthogonal to the canary's; norm 0 is a canary that is absent.
+
+    The canary's gradient lies in a weight of each layer and in the bias, in equal parts. `quiet`: no gradients at all.
+    """
+    coins = torch.Generator().manual_seed(0)
+    x, scale = torch.zeros(size, 2 * width), torch.zeros(size)
+    if not quiet:
+        x[1:, 1:width] = torch.randn(size - 1, width - 1, generator=coins)
+    part = canary_norm / math.sqrt(3)
+    x[0, 0], x[0, width], scale[0] = part, 1.0, part
+    return x, scale
+
+
+def direction(width: int = 4) -> Tensor:
+    """The canary's gradient, at length 1."""
+    unit = torch.zeros(2 * width + 1)
+    unit[[0, width, 2 * width]] = 1 / math.sqrt(3)
+    return unit
+
+
+def make_run(method: Method, data: Examples, *, batch_size: float, rounds: int, seed: int | None) -> Run:
+    """A run of the real loop on the toy, with plain SGD at rate 1 and dials that stay as they are."""
+    model = Known(data[0].shape[1] // 2)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)  # delta is above 1 / 8 of an example, and nobody is in the toy
+        return Run(
+            model,
+            optimizer,
+            data,
+            method=replace(method, control=Steady()),
+            batch_size=batch_size,
+            loss=known_loss,
+            rounds=rounds,
+            budget=NO_LIMIT,
+            seed=seed,
+        )
+
+
+def place(run: Run) -> Tensor:
+    """The parameters as one vector."""
+    return torch.cat([parameter.detach().reshape(-1) for parameter in run.model.parameters()]).clone()

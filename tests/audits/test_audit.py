@@ -1,0 +1,86 @@
+"""The audit as a whole: every method is consistent, the report says what it must, the probe keeps its promises."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+import torch
+
+from reticent import methods
+from reticent.audits.audit import audit
+from reticent.audits.step import audit_step
+from reticent.audits.toy import SIZE, direction, examples, known_loss, make_run, place
+from reticent.errors import SettingError
+from reticent.gradients import norms_and_sum
+from reticent.inside.probe import watch
+from reticent.methods import dpsgd
+
+
+def test_the_toys_gradients_are_what_they_are_said_to_be() -> None:
+    run = make_run(dpsgd(noise_multiplier=1.0), examples(7.0), batch_size=SIZE, rounds=1, seed=0)
+    found, total = norms_and_sum(run.model, known_loss, examples(7.0), torch.ones_like)
+    assert found[0] == pytest.approx(7.0, rel=1e-5)
+    flat = torch.cat([total[name].reshape(-1) for name, _ in run.model.named_parameters()])
+    assert float(flat @ direction()) == pytest.approx(7.0, rel=1e-5)
+
+
+def test_a_watched_run_states_no_guarantee() -> None:
+    run = make_run(dpsgd(noise_multiplier=1.0), examples(1.0), batch_size=SIZE, rounds=1, seed=0)
+    watch(run)
+    with pytest.raises(SettingError, match="watched"):
+        run.guarantee()
+
+
+def test_watching_changes_nothing() -> None:
+    places = []
+    for watched in (False, True):
+        run = make_run(dpsgd(noise_multiplier=1.0), examples(1.0), batch_size=4, rounds=3, seed=5)
+        if watched:
+            watch(run)
+        for _ in range(3):
+            run.step()
+        places.append(place(run))
+    assert torch.equal(*places)
+
+
+def test_a_stored_run_cannot_be_watched(tmp_path: object) -> None:
+    run = make_run(dpsgd(noise_multiplier=1.0), examples(1.0), batch_size=SIZE, rounds=1, seed=0)
+    run._folder = tmp_path  # type: ignore[assignment]
+    with pytest.raises(SettingError, match="without a folder"):
+        watch(run)
+
+
+@pytest.mark.parametrize("name", ["dpsgd", "dpsur", "auto_s", "dpsign_sgd"])
+def test_a_right_method_is_consistent(name: str) -> None:
+    report = audit(methods.get(name), runs=60, alpha=1e-4, seed=3)
+    assert report.verdict == "consistent", report.findings
+    assert report.lower <= report.upper
+    assert report.said_by == []
+
+
+def test_the_report_is_plain_json() -> None:
+    report = audit(methods.get("pd_sgd"), runs=20, seed=0)
+    data = json.loads(json.dumps(report.to_json(), allow_nan=False))
+    assert data["verdict"] == "consistent"
+    assert data["upper"] is None
+    assert [finding["probe"] for finding in data["findings"]][:4] == ["sensitivity", "noise", "sampler", "ledger"]
+
+
+def test_the_lower_bound_is_close_where_the_step_is_gaussian() -> None:
+    found = audit_step(dpsgd(noise_multiplier=1.0), rate=1.0, runs=600, seed=0)
+    assert found.upper == pytest.approx(4.377, abs=1e-3)
+    assert 2.0 < found.lower < found.upper
+    assert found.by_counting < found.lower
+    assert found.contradiction is None
+
+
+def test_less_noise_than_claimed_is_contradicted() -> None:
+    from reticent.inside.planted import find
+
+    with find("half-noise").planted():
+        found = audit_step(dpsgd(noise_multiplier=1.0), rate=1.0, runs=300, seed=0)
+    assert found.contradiction is not None
+    assert found.lower > found.upper
+    assert math.isfinite(found.lower)

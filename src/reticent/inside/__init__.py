@@ -6,6 +6,7 @@ from reticent.inside.coins import Coins
 from reticent.inside.deniability import AsItIs, BatchGradient, Deniable, FixedNoise, Partition
 from reticent.inside.dials import Dials
 from reticent.inside.draws import Draw, Everyone, Poisson, Sampler
+from reticent.inside.importance import ByNorm, FreshNorms, NormTotal, UnitDirection, UnitSum
 from reticent.inside.mechanisms import AcceptanceCoin, GaussianNoise, Mechanism
 from reticent.inside.queries import GradientSum, LossChange, LossGain, NormSum, Query
 from reticent.inside.sealed import Sealed
@@ -21,6 +22,7 @@ __all__ = [
     "BatchGradient",
     "BestOf",
     "Bound",
+    "ByNorm",
     "Clip",
     "Coins",
     "Deniable",
@@ -29,6 +31,7 @@ __all__ = [
     "Everyone",
     "FixedNoise",
     "Flat",
+    "FreshNorms",
     "GaussianNoise",
     "GradientSum",
     "Loss",
@@ -36,6 +39,7 @@ __all__ = [
     "LossGain",
     "Mechanism",
     "NormSum",
+    "NormTotal",
     "Normalise",
     "Partition",
     "Poisson",
@@ -46,6 +50,8 @@ __all__ = [
     "Store",
     "Taken",
     "Task",
+    "UnitDirection",
+    "UnitSum",
     "Vault",
     "store",
 ]

@@ -2,6 +2,7 @@
 
 from reticent.methods.auto_s import auto_s
 from reticent.methods.dpagd import dpagd
+from reticent.methods.dpis import dpis
 from reticent.methods.dpsgd import dpadam, dpsgd
 from reticent.methods.dpsign import dpsign_adam, dpsign_sgd
 from reticent.methods.dpsur import dpsur
@@ -18,6 +19,7 @@ __all__ = [
     "auto_s",
     "dpadam",
     "dpagd",
+    "dpis",
     "dpsgd",
     "dpsign_adam",
     "dpsign_sgd",

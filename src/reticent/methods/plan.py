@@ -140,7 +140,12 @@ def _filtered(
         raise SettingError(f"PLD is not valid for {method.name}, whose noise is chosen during the run: use rdp")
     first = Dials(size, batch_size, method.max_grad_norm, 1.0)
     started, dials, limit = getattr(method, stage).start(first, rounds, budget)
-    return Plan(replace(method, **{stage: started}), dials, rounds, limit.price(budget.delta), "rdp", limit.order)
+    method = replace(method, **{stage: started})
+    if method.charge(dials).covers:
+        raise SettingError(
+            f"no proof covers {method.name} with a gate that hides what it drops: its noise is chosen by what was released"
+        )
+    return Plan(method, dials, rounds, limit.price(budget.delta), "rdp", limit.order)
 
 
 def _hopeless(method: Method, dials: Dials, budget: Budget) -> bool:

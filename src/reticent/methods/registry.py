@@ -9,6 +9,7 @@ from typing import Any
 from reticent.errors import SettingError, UnknownName
 from reticent.methods.auto_s import auto_s
 from reticent.methods.dpagd import dpagd
+from reticent.methods.dpis import dpis
 from reticent.methods.dpsgd import dpadam, dpsgd
 from reticent.methods.dpsign import dpsign_adam, dpsign_sgd
 from reticent.methods.dpsur import dpsur
@@ -19,7 +20,7 @@ from reticent.methods.sa_dpsgd import sa_dpsgd
 
 _METHODS: dict[str, Callable[..., Method]] = {
     make.__name__: make
-    for make in (dpsgd, dpadam, dpsur, sa_dpsgd, dpsign_sgd, dpsign_adam, pd_sgd, auto_s, noise_decay, dpagd)
+    for make in (dpsgd, dpadam, dpsur, sa_dpsgd, dpis, dpsign_sgd, dpsign_adam, pd_sgd, auto_s, noise_decay, dpagd)
 }
 
 

@@ -9,6 +9,7 @@ from reticent.outside.decay import ExponentialDecay, NoiseDecay, PolynomialDecay
 from reticent.outside.deniability import PlausibleDeniability, RandomRejection
 from reticent.outside.directions import Averaged, Direction, Sign
 from reticent.outside.gates import Charge, Gate, Open, Proposal
+from reticent.outside.importance import NormPlan
 from reticent.outside.selective import NoisyTest, Selective, SmoothTest
 from reticent.outside.trial import Trial
 
@@ -26,6 +27,7 @@ __all__ = [
     "Listening",
     "NoiseDecay",
     "NoisyTest",
+    "NormPlan",
     "Open",
     "PlausibleDeniability",
     "PolynomialDecay",

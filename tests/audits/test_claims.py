@@ -8,8 +8,9 @@ from dp_accounting.pld import privacy_loss_distribution
 from scipy import stats
 from scipy.special import ndtr
 
+from reticent.accounting import Gaussian, Subsampled, Unbounded, price
 from reticent.attacks.permitted import permitted_tpr, permitted_tpr_gaussian
-from reticent.audits.claims import Claim, contradiction, gaussian_claim, promising_thresholds, step_claim
+from reticent.audits.claims import Claim, contradiction, gaussian_claim, ledger_claim, promising_thresholds, step_claim
 from reticent.audits.counts import Evidence
 
 FPRS = [1e-4, 0.01, 0.1, 0.3, 0.5, 0.9]
@@ -95,3 +96,17 @@ def test_the_lower_tail_counts_too() -> None:
     found = contradiction(Evidence(absent, present), claim, [-1.0])
     assert found is not None
     assert found.fpr_at_most < 0.9
+
+
+@pytest.mark.parametrize("count", [1, 30])
+def test_the_claim_of_a_ledger_is_the_accountants(count: int) -> None:
+    events = {Subsampled(0.1, Gaussian(1.5)): count, Gaussian(4.0): 1}
+    claim = ledger_claim(events)
+    assert claim is not None
+    for delta in (1e-2, 1e-5, 1e-8):
+        assert claim.epsilon(delta) == pytest.approx(price(events, delta, accountant="pld").epsilon, rel=2e-3)
+
+
+def test_nothing_is_claimed_where_nothing_is_proved() -> None:
+    assert ledger_claim({}) is None
+    assert ledger_claim({Gaussian(1.0): 1, Unbounded("no proof"): 1}) is None

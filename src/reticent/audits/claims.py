@@ -12,6 +12,7 @@ from scipy.special import ndtr
 
 from reticent.accounting import ORDERS, Event, Gaussian, Subsampled, Unbounded, curve, pld
 from reticent.accounting.conversions import to_delta
+from reticent.accounting.loss import Loss
 from reticent.attacks.intervals import Floats, rates_at_least, rates_at_most
 from reticent.audits.counts import Evidence
 from reticent.audits.gaussian import gdp_delta
@@ -109,9 +110,20 @@ def ledger_claim(events: Mapping[Event, int]) -> Claim | None:
             return step_claim(rate, noise)
     if all(pld.has_pld(event) for event in events):
         present, absent = pld.distribution(events)
-        return Claim(EPSILONS, *(np.array([side.delta(float(e)) for e in EPSILONS]) for side in (present, absent)))
+        return Claim(EPSILONS, _deltas(present), _deltas(absent))
     spent = np.sum([count * curve(event) for event, count in events.items()], axis=0)
     return Claim.of(lambda epsilons: np.array([to_delta(ORDERS, spent, float(e)) for e in epsilons]))
+
+
+def _deltas(loss: Loss) -> Floats:
+    """The hockey-stick divergence of a loss distribution on the whole grid, by two sums from the far end."""
+    values = loss.values
+    mass, values = loss.mass[values > 0], values[values > 0]
+    beyond = np.concatenate([np.cumsum(mass[::-1])[::-1], [0.0]])
+    shrunk = np.concatenate([np.cumsum((mass * np.exp(-values))[::-1])[::-1], [0.0]])
+    first = np.searchsorted(values, EPSILONS, side="right")
+    deltas = loss.infinite + beyond[first] - np.exp(EPSILONS) * shrunk[first]
+    return np.asarray(np.maximum(deltas, 0.0), dtype=np.float64)
 
 
 @dataclass(frozen=True)

@@ -63,8 +63,9 @@ class Selective:
     def log_ratio(self, updates: Floats) -> Floats:
         """How much more likely each update is with the canary, before selection; a rejection counts nothing."""
         s, q = self.noise_multiplier, self.rate
-        ratio = np.logaddexp(np.log1p(-q), np.log(q) + (2 * updates - 1) / (2 * s * s))
-        return np.asarray(np.nan_to_num(ratio, nan=0.0), dtype=np.float64)
+        seen = np.nan_to_num(updates, nan=0.0)
+        ratio = np.logaddexp(np.log1p(-q), np.log(q) + (2 * seen - 1) / (2 * s * s))
+        return np.where(np.isnan(updates), 0.0, ratio)
 
     def evidence(self, runs: int, *, seed: int, rejections_seen: bool = False) -> Evidence:
         """One number a run: the log likelihood ratio summed over what the adversary saw."""

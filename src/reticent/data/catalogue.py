@@ -7,6 +7,7 @@ from pathlib import Path
 
 from reticent.data import adult, checkins, cifar, digits, imdb, mnist
 from reticent.data.examples import Dataset
+from reticent.data.own import describe
 from reticent.data.places import data_folder
 from reticent.errors import UnknownName
 
@@ -47,9 +48,13 @@ def resolve(name: str) -> str:
 
 
 def load(name: str, *, folder: str | Path | None = None) -> Dataset:
-    """Load a dataset by name from the data folder; the first reading decodes and verifies it.
+    """Load a dataset by name from the data folder, or the user's own by its description file (`own.toml`).
+
+    The first reading decodes and verifies what is known by name.
 
     >>> load("digits").classes
     10
     """
+    if name.endswith(".toml"):
+        return describe(name)
     return LOADERS[resolve(name)](data_folder(folder))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-from sklearn.datasets import load_digits
 
 from reticent.data.examples import SPLIT_NOTE, Dataset, Examples, fixed_split
 
@@ -19,6 +18,8 @@ def load(_folder: Path) -> Dataset:
     >>> len(digits.train), len(digits.test), digits.inputs
     (1437, 360, (1, 8, 8))
     """
+    from sklearn.datasets import load_digits  # here, because it takes a second that other datasets need not wait
+
     images, labels = load_digits(return_X_y=True)
     x = torch.as_tensor(images, dtype=torch.float32).div(_INK).reshape(-1, 1, 8, 8)
     train, test = fixed_split(Examples(x, torch.as_tensor(labels, dtype=torch.int64)))

@@ -1,0 +1,64 @@
+"""Means and deviations of private data: two noisy sums through the vault's door, each charged.
+
+Every example counts through a vector of channel means (and one of mean squares) cut to a public length, so what one
+example can change is known beforehand (Tramer and Boneh 2021, with the cuts fixed instead of taken from the data).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from reticent.inside import Dials, Everyone, GaussianNoise, Taken, Vault
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Released means and standard deviations, one for each channel: public from here on."""
+
+    mean: Tensor
+    std: Tensor
+
+
+@dataclass(frozen=True)
+class ChannelSum:
+    """The sum over examples of the channel means of x ** power, each vector cut to the length `limit`."""
+
+    power: int
+    limit: float
+
+    @property
+    def sensitivity(self) -> float:
+        """No example's vector is longer than the limit."""
+        return self.limit
+
+    def answer(self, taken: Taken) -> Tensor:
+        """Add up the cut vectors; one that is not finite counts nothing."""
+        return torch.stack([self._add_up(batch[0]) for batch in taken.batches()]).sum(0)
+
+    def _add_up(self, x: Tensor) -> Tensor:
+        vectors = x.double().pow(self.power).reshape(*x.shape[:2], -1).mean(2)
+        lengths = vectors.norm(dim=1, keepdim=True)
+        cut = vectors * (self.limit / lengths).clamp(max=1)
+        return torch.where(torch.isfinite(lengths) & (lengths > 0), cut, 0.0).sum(0)
+
+
+def release_moments(
+    vault: Vault, *, mean_limit: float, square_limit: float, noise_multiplier: float, smallest_std: float = 1e-3
+) -> Moments:
+    """Release the channels' means and deviations: two Gaussian releases in the vault's ledger.
+
+    The limits are public: take them from what is known of the data or from public data of the same kind. Channels are
+    the first axis of an example. Noise can make a variance negative, so deviations start at `smallest_std`.
+    """
+    size = len(vault)
+    noise = GaussianNoise(noise_multiplier)
+    sums = []
+    for power, limit in ((1, mean_limit), (2, square_limit)):
+        draw = vault.draw(Everyone(), Dials(size, size, limit, noise_multiplier))
+        sums.append(vault.release(vault.ask(ChannelSum(power, limit), draw), noise))
+    mean, square = (total / size for total in sums)
+    std = (square - mean**2).clamp(min=smallest_std**2).sqrt()
+    return Moments(mean.float(), std.float())

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from reticent.cli.demo import demo
+from reticent.cli.methods import methods
 from reticent.cli.train import train
 from reticent.errors import ReticentError
 
@@ -18,7 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Train models that keep their training data to themselves, and say exactly what is proved.",
 )
-for command in (train, demo):
+for command in (train, methods, demo):
     app.command()(command)
 
 

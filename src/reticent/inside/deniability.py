@@ -87,8 +87,8 @@ class Deniable:
     """Whether at least `needed` batches, the seed among them, explain the noisy gradient about as well as the seed.
 
     Batch j does iff | ||D||^2 + 2 <Z, D> | <= 2 std^2 band, where D is the seed's gradient minus batch j's and Z the
-    noise: eq. (2) of the paper without the difference of two large logarithms, in float64. With `released=None` the noise
-    is thrown here and never seen (the paper's ablation that tests and then applies the gradient without noise).
+    noise: eq. (2) of the paper without the difference of two large logarithms, in float64. With `released=None` the
+    noise is thrown here and never seen (the paper's ablation that tests, then applies the gradient without noise).
     """
 
     task: Task

@@ -1,4 +1,4 @@
-"""Importance sampling: draw examples by what is remembered of their gradient norms (DPIS, Wei et al. 2022, repaired)."""
+"""Importance sampling: draw examples by what is remembered of their gradient norms (DPIS, Wei et al. 2022)."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ REACH, NORM = "reach", "norm"
 class ByNorm:
     """Each example is a candidate with chance min(1, batch_size x remembered bound / norm_total).
 
-    A candidate takes part with a second coin (see `UnitSum`), so that in all an example takes part with chance batch_size x
-    norm / norm_total: at most batch_size x max_grad_norm / norm_total, which is the rate that is charged.
+    A candidate takes part with a second coin (see `UnitSum`), so that in all an example takes part with chance
+    batch_size x norm / norm_total: at most batch_size x max_grad_norm / norm_total, which is the rate that is charged.
     """
 
     spread: float = 5.0
@@ -104,15 +104,13 @@ class UnitSumQuery:
             return torch.where(accepted.to(part.device), weights, torch.zeros_like(weights))
 
         for batch in taken.batches():
-            limit = task.max_physical_batch_size
-            norms_and_sum(
-                task.model, task.loss, batch, weigh, max_physical_batch_size=limit, into=task.flat.views(total)
-            )
+            limit, views = task.max_physical_batch_size, task.flat.views(total)
+            norms_and_sum(task.model, task.loss, batch, weigh, max_physical_batch_size=limit, into=views)
         self._remember(memory, index, torch.cat(found))
         return total
 
     def chance(self, found: Tensor, reach: Tensor) -> Tensor:
-        """The second coin: together with the first, batch_size x norm / norm_total, also where the first was cut to 1."""
+        """The second coin: both together make batch_size x norm / norm_total, also where the first was cut to 1."""
         dials = self.dials
         first = (dials.batch_size * reach / dials.norm_total).clamp(max=1.0)
         return dials.batch_size * self.bounded(found, reach) / (dials.norm_total * first)

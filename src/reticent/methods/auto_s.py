@@ -5,8 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reticent.inside import Normalise
+from reticent.methods.about import About
 from reticent.methods.dpsgd import dpsgd
 from reticent.methods.method import Method
+
+ABOUT = About(
+    title="AUTO-S",
+    paper="Bu et al. 2023, Automatic Clipping",
+    changes="bound: normalise instead of clip",
+    guarantee="proved, as DP-SGD with sensitivity 1",
+    equations={"AUTO-S": "inside/bounds.py Normalise"},
+    options={"stability": "added to every norm (gamma)"},
+)
 
 
 def auto_s(*, noise_multiplier: float | None = None, stability: float = 0.01) -> Method:

@@ -5,9 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reticent.inside import Everyone
+from reticent.methods.about import About
 from reticent.methods.dpsgd import dpsgd
 from reticent.methods.method import Method
 from reticent.outside import BestLength
+
+ABOUT = About(
+    title="DPAGD",
+    paper="Lee & Kifer 2018, Concentrated Differentially Private Gradient Descent with Adaptive per-Iteration Budget",
+    changes="draw (everyone), gate (private choice of the step length; less noise when none helps)",
+    guarantee="proved: zCDP releases under a Renyi filter",
+    equations={"algorithm 1": "outside/best_length.py BestLength", "NoisyMax": "inside/choices.py BestOf"},
+    options={
+        "loss_limit": "cut of an example's loss in the choice (C_obj)",
+        "choices": "step lengths to choose from, 0 included",
+        "longest": "the longest of them",
+        "raise_by": "by which share the gradient's budget rises when no step helps (gamma)",
+        "splits": "gradients the budget is cut into at first",
+    },
+)
 
 
 def dpagd(

@@ -6,9 +6,32 @@ from dataclasses import replace
 
 from reticent.errors import UnknownName
 from reticent.inside import ByNorm, UnitDirection, UnitSum
+from reticent.methods.about import About
 from reticent.methods.dpsgd import dpsgd
 from reticent.methods.method import Method
 from reticent.outside import NormPlan
+
+ABOUT = About(
+    title="DPIS",
+    paper="Wei et al. 2022, DPIS: An Enhanced Mechanism for Differentially Private SGD with Importance Sampling",
+    changes="draw (by gradient norm), bound (unit directions), control (noise planned by the released norm sum)",
+    guarantee="proved: Renyi filter, one order fixed in advance; four repairs to the paper",
+    equations={
+        "eq. 7": "inside/importance.py UnitSumQuery",
+        "eq. 11": "inside/importance.py NormTotal",
+        "algorithm 1, lines 16-24": "inside/importance.py ByNorm, UnitSumQuery",
+        "section 4.2": "accounting/dpis.py ImportancePlan",
+    },
+    options={
+        "spread": "how far a norm may grow until the example is looked at again (k)",
+        "phase": "share of epochs planned as plain DP-SGD (a_E)",
+        "norm_noise": "noise of the norm sum, as a share of the number of examples (sigma_K / N)",
+        "norms": "carry: remember norms over epochs; refresh: look at all of them each epoch, as the paper does",
+        "adaptive_clip": "let the clip norm follow the mean norm",
+        "growth": "clip norm over mean norm (lambda)",
+        "floor": "least norm remembered, as a share of the clip norm (g_L / C)",
+    },
+)
 
 
 def dpis(

@@ -4,7 +4,28 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from reticent.methods.about import About
 from reticent.methods.method import Method
+
+ABOUT_DPSGD = About(
+    title="DP-SGD",
+    paper="Abadi et al. 2016, Deep Learning with Differential Privacy",
+    changes="nothing: this is the base",
+    guarantee="proved (PLD or RDP of the planned rounds)",
+    equations={
+        "algorithm 1, sampling": "inside/draws.py Poisson",
+        "algorithm 1, clip": "inside/bounds.py Clip",
+        "algorithm 1, add noise": "inside/mechanisms.py GaussianNoise",
+        "algorithm 1, descent": "train.py Run",
+    },
+)
+ABOUT_DPADAM = About(
+    title="DP-Adam",
+    paper="Abadi et al. 2016, with Adam (Kingma & Ba 2015) on the noisy gradient",
+    changes="optimizer",
+    guarantee="proved, as DP-SGD: Adam sees released numbers only",
+    docs="docs/methods/dpsgd.md",
+)
 
 
 def dpsgd(*, noise_multiplier: float | None = None, max_grad_norm: float = 1.0) -> Method:

@@ -4,9 +4,27 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from reticent.methods.about import About
 from reticent.methods.dpsgd import dpadam, dpsgd
 from reticent.methods.method import Method
 from reticent.outside import Sign
+
+ABOUT_SGD = About(
+    title="DPSignSGD",
+    paper="Ghosh & Das 2024, bottlenecked backpropagation",
+    changes="direction: the sign of the noisy sum",
+    guarantee="proved, as DP-SGD: the sign is post-processing",
+    equations={"algorithm 3": "outside/directions.py Sign"},
+    docs="docs/methods/dpsign.md",
+)
+ABOUT_ADAM = About(
+    title="DPSignAdam",
+    paper="Ghosh & Das 2024, bottlenecked backpropagation",
+    changes="direction and optimizer: Adam fed with signs",
+    guarantee="proved, as DP-SGD: the sign is post-processing",
+    equations={"algorithm 4": "outside/directions.py Sign"},
+    docs="docs/methods/dpsign.md",
+)
 
 
 def dpsign_sgd(*, noise_multiplier: float | None = None, max_grad_norm: float = 1.0) -> Method:

@@ -5,9 +5,33 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reticent.errors import UnknownName
+from reticent.methods.about import VALIDATION, About
 from reticent.methods.dpsgd import dpsgd
 from reticent.methods.method import Method
 from reticent.outside import After, Gate, NoisyTest, Selective, SmoothTest
+
+ABOUT = About(
+    title="DPSUR",
+    paper="Fu et al. 2024, DPSUR: Accelerating Differentially Private SGD Using Selective Update and Release",
+    changes="gate: keep what a noisy validation test accepts",
+    guarantee="proved: every attempt is charged (route S); kept ones only on request (route C); the paper's is refuted",
+    equations={
+        "algorithm 2, lines 9-12": "outside/selective.py NoisyTest",
+        "algorithm 2, line 13": "outside/trial.py Trial",
+        "theorem 5.6 (refuted)": "accounting/claimed.py",
+    },
+    options=VALIDATION
+    | {
+        "test": "noisy: the paper's; smooth: ours, cheaper in privacy",
+        "beta": "keep if the noisy change is under beta x loss_limit",
+        "accept_low": "smooth test: least chance to be kept",
+        "accept_high": "smooth test: greatest chance to be kept",
+        "influence": "smooth test: how far one example moves the logarithm of the chance",
+        "hidden_attempts": "route C: charge kept updates only; attempts, timing and logs must stay private",
+        "cap": "route C: most attempts for one kept update",
+        "after": "rounds of plain DP-SGD first (late selection)",
+    },
+)
 
 
 def dpsur(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reticent.errors import UnknownName
+from reticent.methods.about import About
 from reticent.methods.dpsgd import dpsgd
 from reticent.methods.method import Method
 from reticent.outside import ExponentialDecay, NoiseDecay, PolynomialDecay, StepDecay, TimeDecay
@@ -15,6 +16,21 @@ SCHEDULES: dict[str, type[NoiseDecay]] = {
     "step": StepDecay,
     "polynomial": PolynomialDecay,
 }
+
+
+ABOUT = About(
+    title="DP-SGD with noise decay",
+    paper="Yu et al. 2019, Differentially Private Model Publishing for Deep Learning",
+    changes="control: less noise from epoch to epoch, by a schedule fixed in advance",
+    guarantee="proved (PLD or RDP of the whole schedule); the paper's own accounting is not used",
+    equations={"schedules": "outside/decay.py"},
+    options={
+        "schedule": "time, exponential, step or polynomial",
+        "k": "how fast the noise falls",
+        "period": "epochs of a step, or until the polynomial ends",
+        "end": "polynomial: last noise as a share of the first",
+    },
+)
 
 
 def noise_decay(

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from reticent.errors import UnknownName
 from reticent.inside import AsItIs, BatchGradient, Dials, FixedNoise, Mechanism, Partition
+from reticent.methods.about import About
 from reticent.methods.dpsgd import dpsgd
 from reticent.methods.method import Method
 from reticent.outside import Gate, PlausibleDeniability, RandomRejection
@@ -29,6 +30,26 @@ class Silent:
     def __call__(self, noise_multiplier: float) -> Mechanism:  # noqa: ARG002
         """The gradient as it is."""
         return AsItIs()
+
+
+ABOUT = About(
+    title="PD-SGD",
+    paper="plausibly deniable SGD (2025 preprint)",
+    changes="draw (partition), bound (none), noise (fixed), gate (deniability test)",
+    guarantee="none: plausible deniability is not differential privacy",
+    equations={
+        "definition 1, eq. 2": "inside/deniability.py Deniable",
+        "algorithm 1": "methods/pd_sgd.py",
+        "lemma 1": "accounting: q(d), reticent plan --method pd_sgd",
+    },
+    options={
+        "noise_std": "standard deviation of the noise on the mean gradient (sigma)",
+        "gamma": "how far two explanations may differ, as a logarithm",
+        "needed": "batches that must explain the update, the seed included (T)",
+        "ablation": "none, only-noise, only-test or random-rejection",
+        "rejection": "share dropped by the ablation random-rejection",
+    },
+)
 
 
 def pd_sgd(

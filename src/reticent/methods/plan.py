@@ -143,7 +143,7 @@ def _filtered(
     method = replace(method, **{stage: started})
     if method.charge(dials).covers:
         raise SettingError(
-            f"no proof covers {method.name} with a gate that hides what it drops: its noise is chosen by what was released"
+            f"no proof covers {method.name} with a gate that hides what it drops: its noise is chosen during the run"
         )
     return Plan(method, dials, rounds, limit.price(budget.delta), "rdp", limit.order)
 

@@ -7,20 +7,22 @@ from collections.abc import Callable
 from typing import Any
 
 from reticent.errors import SettingError, UnknownName
-from reticent.methods.auto_s import auto_s
-from reticent.methods.dpagd import dpagd
-from reticent.methods.dpis import dpis
-from reticent.methods.dpsgd import dpadam, dpsgd
-from reticent.methods.dpsign import dpsign_adam, dpsign_sgd
-from reticent.methods.dpsur import dpsur
+from reticent.methods import auto_s, dpagd, dpis, dpsgd, dpsign, dpsur, noise_decay, pd_sgd, sa_dpsgd
+from reticent.methods.about import About, row
 from reticent.methods.method import Method
-from reticent.methods.noise_decay import noise_decay
-from reticent.methods.pd_sgd import pd_sgd
-from reticent.methods.sa_dpsgd import sa_dpsgd
 
-_METHODS: dict[str, Callable[..., Method]] = {
-    make.__name__: make
-    for make in (dpsgd, dpadam, dpsur, sa_dpsgd, dpis, dpsign_sgd, dpsign_adam, pd_sgd, auto_s, noise_decay, dpagd)
+_METHODS: dict[str, tuple[Callable[..., Method], About]] = {
+    "dpsgd": (dpsgd.dpsgd, dpsgd.ABOUT_DPSGD),
+    "dpadam": (dpsgd.dpadam, dpsgd.ABOUT_DPADAM),
+    "dpsur": (dpsur.dpsur, dpsur.ABOUT),
+    "sa_dpsgd": (sa_dpsgd.sa_dpsgd, sa_dpsgd.ABOUT),
+    "dpis": (dpis.dpis, dpis.ABOUT),
+    "dpsign_sgd": (dpsign.dpsign_sgd, dpsign.ABOUT_SGD),
+    "dpsign_adam": (dpsign.dpsign_adam, dpsign.ABOUT_ADAM),
+    "pd_sgd": (pd_sgd.pd_sgd, pd_sgd.ABOUT),
+    "auto_s": (auto_s.auto_s, auto_s.ABOUT),
+    "noise_decay": (noise_decay.noise_decay, noise_decay.ABOUT),
+    "dpagd": (dpagd.dpagd, dpagd.ABOUT),
 }
 
 
@@ -44,7 +46,7 @@ def get(name: str, **chosen: Any) -> Method:
         if option not in known:
             raise UnknownName(f"option of {name}", option, known)
     try:
-        return _METHODS[name](**chosen)
+        return _METHODS[name][0](**chosen)
     except TypeError as error:
         raise SettingError(f"{name}: {error}") from error
 
@@ -57,4 +59,13 @@ def options(name: str) -> dict[str, Any]:
     """
     if name not in _METHODS:
         raise UnknownName("method", name, _METHODS)
-    return {option: how.default for option, how in inspect.signature(_METHODS[name]).parameters.items()}
+    return {option: how.default for option, how in inspect.signature(_METHODS[name][0]).parameters.items()}
+
+
+def listing() -> list[dict[str, Any]]:
+    """The table of every method: the stage it changes, its guarantee, paper, equations, and options.
+
+    >>> [row["changes"] for row in listing() if row["name"] == "auto_s"]
+    ['bound: normalise instead of clip']
+    """
+    return [row(name, about, options(name)) for name, (_, about) in _METHODS.items()]

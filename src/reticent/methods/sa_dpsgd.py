@@ -8,9 +8,30 @@ from typing import Any
 import torch
 
 from reticent.errors import SettingError
+from reticent.methods.about import VALIDATION, About
 from reticent.methods.dpsgd import dpsgd
 from reticent.methods.method import Method
 from reticent.outside import Annealed, PrivateAnswer, PublicHoldout
+
+ABOUT = About(
+    title="SA-DPSGD",
+    paper="Fu et al. 2022, SA-DPSGD: Differentially Private SGD Based on Simulated Annealing",
+    changes="gate: keep or drop by simulated annealing",
+    guarantee="proved: every attempt is charged; kept updates only on request (R_SA); the paper's own is refuted",
+    equations={
+        "eq. 3": "outside/annealing.py Annealed.chance",
+        "algorithm 2, lines 11-20": "outside/annealing.py Annealed",
+        "theorem 1 (refuted)": "accounting/claimed.py",
+    },
+    options=VALIDATION
+    | {
+        "holdout": "public examples (x, y) that judge; never the set accuracy is reported on",
+        "holdout_is_public": "must be said: they get no privacy",
+        "cooling": "initial temperature (Q0)",
+        "max_rejections": "kept for certain after so many rejections in a row (mu0)",
+        "hidden_attempts": "charge kept updates only; attempts, timing and logs must stay private",
+    },
+)
 
 
 def sa_dpsgd(

@@ -26,7 +26,7 @@ class Averaged:
         """Sum / expected batch size.
 
         >>> import torch
-        >>> Averaged().point(torch.tensor([5.0]), Dials(size=100, batch_size=10, max_grad_norm=1.0, noise_multiplier=1.0))
+        >>> Averaged().point(torch.tensor([5.0]), Dials(100, 10, 1.0, 1.0))
         tensor([0.5000])
         """
         return released / dials.batch_size

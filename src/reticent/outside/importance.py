@@ -15,7 +15,7 @@ from reticent.inside import Dials, Everyone, FreshNorms, GaussianNoise, NormTota
 
 @dataclass(frozen=True)
 class NormPlan:
-    """Each epoch: release K, clamp it, and choose the least noise that the filter affords (Wei et al. 2022, section 4.2).
+    """Each epoch: release K, clamp it, choose the least noise that the filter affords (Wei et al. 2022, section 4.2).
 
     `spread` is k, `phase` is a_E, `norm_noise` is sigma_K / N, `refresh` looks at all norms at the start of an epoch as
     the paper does (otherwise what is remembered is carried over). With `adaptive_clip` the clip norm follows the mean

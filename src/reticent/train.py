@@ -194,7 +194,9 @@ class Run:
 
     def guarantee(self) -> Guarantee:
         """What is proved for this run: that of the planned number of rounds, also if it is left earlier."""
-        return self.plan.guarantee(seeded=self._coins.seeded)
+        claim = self.plan.claim(self.kept)
+        promised = self.plan.guarantee(seeded=self._coins.seeded)
+        return replace(promised, as_claimed=claim.to_json() if claim is not None else None)
 
     def spent(self) -> float:
         """The live figure: epsilon if exactly this many rounds had been planned. Not a guarantee; see `guarantee`."""

@@ -27,6 +27,9 @@ def train(
     max_physical_batch_size: Annotated[
         int | None, Option(help="Examples in memory at once; changes no result.")
     ] = None,
+    holdout: Annotated[
+        int | None, Option(help="So many training examples are public and judge updates (sa_dpsgd).")
+    ] = None,
     seed: Annotated[int | None, Option(help="For tests and papers; the guarantee will say so.")] = None,
     config: Annotated[Path | None, Option(help="A TOML file with any of these settings.")] = None,
     set_: Annotated[
@@ -55,6 +58,7 @@ def train(
         "noise_multiplier": noise_multiplier,
         "max_grad_norm": max_grad_norm,
         "max_physical_batch_size": max_physical_batch_size,
+        "holdout": holdout,
         "seed": seed,
     }
     given = {name: value for name, value in flags.items() if value is not None}
@@ -81,7 +85,14 @@ def _in_words(answer: dict[str, Any]) -> str:
             f"settings   {numbers}, noise_multiplier {answer['noise_multiplier']:.4g}",
             f"accuracy   {said}",
             f"guarantee  {Guarantee.from_json(answer['guarantee'])}",
+            *_claimed(answer["guarantee"]["as_claimed"]),
             f"rounds     {answer['rounds']}, kept {answer['kept']}, {answer['seconds']:.1f} s",
             *([f"written to {answer['out']}"] if answer["out"] else []),
         ]
     )
+
+
+def _claimed(claim: dict[str, Any] | None) -> list[str]:
+    if claim is None or claim["epsilon"] is None:
+        return []
+    return [f"claimed    epsilon {claim['epsilon']:.2f}: {claim['text']}"]

@@ -37,6 +37,7 @@ class Recipe:
     momentum: float | None = None
     noise_multiplier: float | None = None
     max_grad_norm: float | None = None
+    holdout: int | None = None
     max_physical_batch_size: int | None = None
     seed: int | None = None
 

@@ -8,12 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from reticent import data, methods, models
 from reticent.accounting import Budget
 from reticent.checkpoint import replace_file, unwritable
-from reticent.errors import ResumeError
+from reticent.errors import ResumeError, SettingError
 from reticent.experiments.recipe import Recipe, check_names
 from reticent.methods.plan import default_delta
 from reticent.train import Run, Step
@@ -71,14 +72,17 @@ def prepare(recipe: Recipe, dataset: data.Dataset, out: Path | None = None, *, r
     model = models.build(
         recipe.model or "mlp", inputs=dataset.inputs, classes=dataset.classes, activation=recipe.activation or "tanh"
     )
+    private, public = set_aside(dataset.train, recipe.holdout)
     options = {"max_grad_norm": recipe.max_grad_norm, "noise_multiplier": recipe.noise_multiplier} | recipe.options
+    if public is not None:
+        options |= {"holdout": public, "holdout_is_public": True}
     method = methods.get(recipe.method, **{name: value for name, value in options.items() if value is not None})
-    size = len(dataset.train)
+    size = len(private)
     delta = recipe.delta if recipe.delta is not None else default_delta(size)
     return Run(
         model,
         make_optimizer(method.optimizer, model, recipe.lr, recipe.momentum),
-        dataset.train,
+        private,
         method=method,
         batch_size=min(recipe.batch_size or size, size),
         epochs=recipe.epochs,
@@ -89,6 +93,21 @@ def prepare(recipe: Recipe, dataset: data.Dataset, out: Path | None = None, *, r
         folder=out,
         resume=resume,
     )
+
+
+def set_aside(train: data.Examples, count: int | None) -> tuple[data.Examples, data.Examples | None]:
+    """Split training examples into private ones and a public hold-out of this size, the same way every time.
+
+    >>> private, public = set_aside(data.load("digits").train, 100)
+    >>> len(private), len(public)
+    (1337, 100)
+    """
+    if count is None:
+        return train, None
+    if not 0 < count < len(train):
+        raise SettingError(f"a hold-out of {count} must leave some of the {len(train)} training examples")
+    order = np.random.RandomState(0).permutation(len(train))
+    return train.take(order[count:]), train.take(order[:count])
 
 
 def _finished(out: Path, recipe: Recipe, resume: bool) -> dict[str, Any] | None:

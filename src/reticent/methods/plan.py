@@ -19,11 +19,12 @@ from reticent.accounting import (
     calibrate,
     price,
 )
+from reticent.accounting.claimed import Claim
 from reticent.accounting.price import Accountant
 from reticent.errors import PrivacyWarning, SettingError
 from reticent.inside import Dials
 from reticent.methods.method import Method
-from reticent.outside import Adaptive
+from reticent.outside import Adaptive, Claiming
 
 
 @dataclass(frozen=True)
@@ -55,16 +56,25 @@ class Plan:
             return Unlimited(self.price.why)
         return Planned(self.tally())
 
+    def claim(self, kept: int) -> Claim | None:
+        """What the method's paper would claim after so many kept updates, where that differs from what is proved."""
+        gate = self.method.gate
+        if not isinstance(gate, Claiming):
+            return None
+        return gate.claim(self.method.gradient_event(self.dials), self.dials, kept, self.price.delta)
+
     def guarantee(self, *, seeded: bool) -> Guarantee:
         """What this plan promises for every run of it."""
+        terms = self.method.gate.terms
         return Guarantee.of(
             self.price,
+            route="filter" if self.adaptive else terms.route,
             covers=("every release of training: all checkpoints, the final model, and when it stopped",),
             excludes=(
                 "choices made by looking at the data before the run (settings, preprocessing)",
                 "floating-point and timing side channels",
             ),
-            assumptions=("the number of examples is public",),
+            assumptions=("the number of examples is public", *terms.assumptions),
             seeded=seeded,
         )
 

@@ -8,7 +8,7 @@ from reticent.outside.controls import Control, Steady
 from reticent.outside.decay import ExponentialDecay, NoiseDecay, PolynomialDecay, StepDecay, TimeDecay
 from reticent.outside.deniability import PlausibleDeniability, RandomRejection
 from reticent.outside.directions import Averaged, Direction, Sign
-from reticent.outside.gates import Charge, Gate, Open, Proposal
+from reticent.outside.gates import Charge, Claiming, Gate, Open, Proposal, Terms
 from reticent.outside.importance import NormPlan
 from reticent.outside.selective import NoisyTest, Selective, SmoothTest
 from reticent.outside.trial import Trial
@@ -20,6 +20,7 @@ __all__ = [
     "Averaged",
     "BestLength",
     "Charge",
+    "Claiming",
     "Control",
     "Direction",
     "ExponentialDecay",
@@ -40,6 +41,7 @@ __all__ = [
     "SmoothTest",
     "Steady",
     "StepDecay",
+    "Terms",
     "TimeDecay",
     "Trial",
 ]

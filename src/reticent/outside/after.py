@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from reticent.accounting import Event
 from reticent.inside import Dials
-from reticent.outside.gates import Charge, Gate, Open, Proposal
+from reticent.outside.gates import Charge, Gate, Open, Proposal, Terms
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,11 @@ class After:
     def attempts(self) -> int:
         """As many as the later gate tries."""
         return self.gate.attempts
+
+    @property
+    def terms(self) -> Terms:
+        """Those of the later gate."""
+        return self.gate.terms
 
     def charge(self, gradient: Event, dials: Dials) -> Charge:
         """A plain release first, the gate's own charge later."""

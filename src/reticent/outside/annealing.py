@@ -10,10 +10,11 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from reticent.accounting import AnnealedRelease, Event
+from reticent.accounting import AnnealedRelease, Event, claimed
+from reticent.accounting.claimed import Claim
 from reticent.errors import SettingError
 from reticent.inside import Dials, GaussianNoise, LossChange, Poisson, Task
-from reticent.outside.gates import Charge, Proposal
+from reticent.outside.gates import Charge, Proposal, Terms
 from reticent.outside.selective import candidate
 
 
@@ -108,6 +109,18 @@ class Annealed:
     def attempts(self) -> int:
         """All that may be rejected, and the one that is kept for certain."""
         return self.max_rejections + 1 if self.hidden_attempts else 1
+
+    @property
+    def terms(self) -> Terms:
+        """Every attempt, or first accepted of a group that stays hidden."""
+        public = ("the hold-out is public",) if isinstance(self.judge, PublicHoldout) else ()
+        if not self.hidden_attempts:
+            return Terms("every attempt", public)
+        return Terms("C", (*public, "only kept updates are seen: the number and timing of attempts stay private"))
+
+    def claim(self, gradient: Event, dials: Dials, kept: int, delta: float) -> Claim:  # noqa: ARG002
+        """Lemma 2 of the paper on kept updates only, which is refuted."""
+        return claimed.sa_dpsgd(gradient, kept, delta)
 
     def charge(self, gradient: Event, dials: Dials) -> Charge:
         """Gradient and judge, each for itself; or one event for a whole group of hidden attempts."""

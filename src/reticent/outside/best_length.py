@@ -13,7 +13,7 @@ from reticent.accounting import ORDERS, Budget, Event, NoisyMax, RenyiFilter
 from reticent.accounting.conversions import overhead
 from reticent.errors import SettingError
 from reticent.inside import BestOf, Bound, Clip, Dials, Everyone, GaussianNoise, GradientSum, StepScores
-from reticent.outside.gates import Charge, Proposal
+from reticent.outside.gates import Charge, Proposal, Terms
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,11 @@ class BestLength:
     def attempts(self) -> int:
         """One; within it the gradient is improved until a step helps."""
         return 1
+
+    @property
+    def terms(self) -> Terms:
+        """Every release is charged as it comes."""
+        return Terms("filter")
 
     def start(self, dials: Dials, rounds: int, budget: Budget) -> tuple[Self, Dials, RenyiFilter]:  # noqa: ARG002
         """One order for the whole run, the cost of a choice, and the first gradient's noise."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from reticent.accounting import Event
 from reticent.errors import SettingError
 from reticent.inside import AsItIs, Deniable, Dials
-from reticent.outside.gates import Charge, Proposal
+from reticent.outside.gates import Charge, Proposal, Terms
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class PlausibleDeniability:
     band: float
     needed: int = 2
     noisy: bool = True
+    terms: ClassVar[Terms] = Terms()
 
     def __post_init__(self) -> None:
         if not self.std > 0 or not self.band > 0 or self.needed < 1:
@@ -51,6 +53,7 @@ class RandomRejection:
     """Drop a share of the updates by a coin: the paper's ablation of the test."""
 
     share: float
+    terms: ClassVar[Terms] = Terms()
 
     @property
     def attempts(self) -> int:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from torch import Tensor
 
 from reticent.accounting import Event
+from reticent.accounting.claimed import Claim
 from reticent.inside import Dials, Sealed, Task, Vault
 
 
@@ -21,6 +22,14 @@ class Charge:
 
     events: tuple[Event, ...]
     covers: tuple[Event, ...] = ()
+
+
+@dataclass(frozen=True)
+class Terms:
+    """On which route a gate's charge is proved, and what the proof takes for granted."""
+
+    route: str = ""
+    assumptions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +58,11 @@ class Gate(Protocol):
         """How many candidates one round may try until one is kept: 1, unless rejections stay hidden."""
         ...
 
+    @property
+    def terms(self) -> Terms:
+        """How the charge is proved."""
+        ...
+
     def charge(self, gradient: Event, dials: Dials) -> Charge:
         """What a round costs whose gradient release is `gradient`."""
         ...
@@ -58,9 +72,20 @@ class Gate(Protocol):
         ...
 
 
+@runtime_checkable
+class Claiming(Protocol):
+    """A gate whose paper charges otherwise than we can prove."""
+
+    def claim(self, gradient: Event, dials: Dials, kept: int, delta: float) -> Claim | None:
+        """What the paper would say after so many kept updates; never a guarantee."""
+        ...
+
+
 @dataclass(frozen=True)
 class Open:
     """Every update is kept."""
+
+    terms: ClassVar[Terms] = Terms()
 
     @property
     def attempts(self) -> int:

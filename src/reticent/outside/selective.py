@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 
 from scipy.special import ndtr
 
-from reticent.accounting import Event, Gaussian, SelectiveAttempt, SelectiveRelease, Subsampled
+from reticent.accounting import Event, Gaussian, SelectiveAttempt, SelectiveRelease, Subsampled, claimed
+from reticent.accounting.claimed import Claim
 from reticent.errors import SettingError
 from reticent.inside import AcceptanceCoin, Dials, GaussianNoise, LossChange, LossGain, Mechanism, Poisson, Query
-from reticent.outside.gates import Charge, Proposal
+from reticent.outside.gates import Charge, Proposal, Terms
 
 
 @dataclass(frozen=True)
@@ -108,13 +109,26 @@ class Selective:
         """How many candidates a round may try."""
         return self.cap if self.hidden_attempts else 1
 
+    @property
+    def terms(self) -> Terms:
+        """Route S: rejections may be seen. Route C: they must not."""
+        if not self.hidden_attempts:
+            return Terms("S", ("a rejected candidate is never seen",))
+        return Terms("C", ("only kept updates are seen: the number, timing and logs of attempts stay private",))
+
+    def claim(self, gradient: Event, dials: Dials, kept: int, delta: float) -> Claim | None:
+        """Theorem 5.6 of the paper, which is refuted: kept updates only, as if each were released unconditionally."""
+        if not isinstance(self.test, NoisyTest):
+            return None  # the smooth test is ours: no paper claims anything for it
+        return claimed.dpsur(gradient, self._validation(dials), kept, delta)
+
     def charge(self, gradient: Event, dials: Dials) -> Charge:
         """One event for gradient and test together."""
         rate, noise = candidate(gradient)
         low, high = self.test.acceptance()
         validation = self._dials(dials)
         attempt = SelectiveAttempt(rate, noise, validation.rate, low, high, self.test.smoothness(dials))
-        covers = (gradient, Poisson().amplify(self.test.mechanism().event(), validation))
+        covers = (gradient, self._validation(dials))
         if self.hidden_attempts:
             return Charge((SelectiveRelease(attempt, self.cap),), covers * self.cap)
         return Charge((attempt,), covers)
@@ -125,6 +139,9 @@ class Selective:
         draw = vault.draw(Poisson(), self._dials(proposal.dials))
         answer = vault.release(vault.ask(self.test.query(proposal), draw), self.test.mechanism())
         return self.test.passes(float(answer))
+
+    def _validation(self, dials: Dials) -> Event:
+        return Poisson().amplify(self.test.mechanism().event(), self._dials(dials))
 
     def _dials(self, dials: Dials) -> Dials:
         return replace(dials, batch_size=min(self.test.batch_size, dials.size))

@@ -9,10 +9,10 @@ import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from reticent.checkpoint import replace_file
-from reticent.errors import ReticentError, ResumeError
+from reticent.errors import ResumeError, ReticentError
 from reticent.experiments.plain import train_plain
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.record import about_this_machine, describe
@@ -28,14 +28,14 @@ Record = dict[str, Any]
 class Job:
     """One run: what its folder is called, what tables call it, and its recipe.
 
-    >>> Job(name="dpsgd-eps3-seed0", label="dpsgd", recipe=Recipe(epsilon=3.0, seed=0)).private
-    True
+    >>> Job(name="dpsgd-eps3-seed0", label="dpsgd", recipe=Recipe(epsilon=3.0, seed=0)).kind
+    'private'
     """
 
     name: str
     label: str
     recipe: Recipe
-    private: bool = True
+    kind: Literal["private", "plain"] = "private"
 
     def to_json(self) -> dict[str, Any]:
         """The job as plain data, its recipe filled in."""
@@ -70,8 +70,8 @@ def perform(job: Job, folder: Path, tell: Tell) -> Record:
 
 def _attempt(job: Job, folder: Path, tell: Tell) -> Record:
     try:
-        answer = _private(job, folder, tell) if job.private else train_plain(job.recipe, folder, tell=tell)
-        return _head(job) | {"status": "done", "error": None} | describe(answer, folder)
+        answer = _private(job, folder, tell) if job.kind == "private" else train_plain(job.recipe, folder, tell=tell)
+        return {"status": "done", "error": None} | describe(answer, folder) | _head(job)
     except Exception as error:
         (folder / "error.txt").write_text(traceback.format_exc())
         said = str(error) if isinstance(error, ReticentError) else f"{type(error).__name__}: {error}"
@@ -89,15 +89,22 @@ def _private(job: Job, folder: Path, tell: Tell) -> dict[str, Any]:
 
 
 def _head(job: Job) -> Record:
-    return {"run": job.name, "label": job.label, "private": job.private, "target_epsilon": job.recipe.epsilon}
+    recipe = job.recipe
+    return {
+        "run": job.name,
+        "label": job.label,
+        "kind": job.kind,
+        "data": recipe.data,
+        "method": recipe.method if job.kind == "private" else "plain",
+        "seed": recipe.seed,
+        "target_epsilon": recipe.epsilon,
+    }
 
 
 def failure(job: Job, error: str) -> Record:
     """What is recorded of a run that did not get to its end."""
-    recipe = job.recipe
-    names = {"data": recipe.data, "model": recipe.model, "method": recipe.method, "seed": recipe.seed}
-    nothing = {"accuracy": None, "epsilon": None, "guarantee": None, "recipe": recipe.to_json()}
-    return _head(job) | {"status": "failed", "error": error} | names | nothing
+    nothing = {"accuracy": None, "epsilon": None, "guarantee": None, "recipe": job.recipe.to_json()}
+    return _head(job) | {"status": "failed", "error": error} | nothing
 
 
 def store_record(folder: Path, record: Record) -> None:

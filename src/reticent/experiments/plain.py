@@ -17,8 +17,9 @@ from torch.optim import Adam
 from reticent.accounting import Guarantee
 from reticent.checkpoint import Folder, replace_file
 from reticent.data import Dataset, Examples
-from reticent.experiments.parts import dataset_of, model_of
+from reticent.experiments.parts import model_of
 from reticent.experiments.recipe import Recipe
+from reticent.experiments.training import examples
 from reticent.methods.plan import default_delta
 from reticent.trained import Trained, accuracy
 
@@ -37,7 +38,7 @@ def train_plain(recipe: Recipe, out: Path, *, tell: Tell | None = None) -> dict[
     """
     recipe = recipe.filled()
     start = time.perf_counter()
-    dataset = dataset_of(recipe)
+    dataset = examples(recipe)
     folder = Folder(out, resume=True, seconds=30.0)
     model, lr, rounds = _learn(recipe, dataset, folder, tell)
     delta = recipe.delta if recipe.delta is not None else default_delta(len(dataset.train))
@@ -95,19 +96,17 @@ def _best_rate(recipe: Recipe, dataset: Dataset, epochs: int, seed: int) -> floa
     return max(RATES, key=reached)
 
 
-def _epoch(
-    model: nn.Module, optimizer: Adam, examples: Examples, place: tuple[int, int], lr: float, seed: int
-) -> None:
+def _epoch(model: nn.Module, optimizer: Adam, learners: Examples, place: tuple[int, int], lr: float, seed: int) -> None:
     """Every example once, in the order and with the dropout that seed and epoch give."""
     epoch, epochs = place
     torch.manual_seed(seed * 1_000_003 + epoch)
     model.train()
-    parts = torch.randperm(len(examples)).split(BATCH_SIZE)
+    parts = torch.split(torch.randperm(len(learners)), BATCH_SIZE)
     for number, index in enumerate(parts):
         done = (epoch + number / len(parts)) / epochs
         for group in optimizer.param_groups:
             group["lr"] = lr * (1 + math.cos(math.pi * done)) / 2
-        x, y = examples.take(index)
+        x, y = learners.take(index)
         optimizer.zero_grad()
-        cross_entropy(model(x), y).backward()
+        torch.autograd.backward(cross_entropy(model(x), y))
         optimizer.step()

@@ -16,28 +16,29 @@ import numpy as np
 import torch
 
 import reticent
+from reticent import checkpoint
 from reticent.accounting import Entry, Event, Ledger, price
+from reticent.accounting.price import Accountant
 from reticent.data import Dataset
-from reticent.experiments.parts import dataset_of, model_of
+from reticent.experiments.parts import model_of
 from reticent.experiments.recipe import Recipe
+from reticent.experiments.training import examples
 from reticent.trained import load, predict
 
 PACKAGES = ("torch", "numpy", "scipy", "dp-accounting")
 POINTS = 12
 """How many points the curve of epsilon over rounds has."""
+TOLERANCE = 1e-6
 
 
 def describe(answer: dict[str, Any], folder: Path) -> dict[str, Any]:
     """The fields of a record that follow from a finished run and its folder."""
     recipe = Recipe(**answer["recipe"])
     guarantee = answer["guarantee"]
-    dataset = dataset_of(recipe)
+    dataset = examples(recipe)
     return {
-        "data": recipe.data,
         "examples": len(dataset.train),
         "model": recipe.model,
-        "method": recipe.method,
-        "seed": recipe.seed,
         "accuracy": answer["accuracy"],
         "accuracy_on": answer["accuracy_on"],
         "classes": per_class(recipe, dataset, folder),
@@ -49,8 +50,9 @@ def describe(answer: dict[str, Any], folder: Path) -> dict[str, Any]:
         "kept": answer["kept"],
         "noise_multiplier": answer["noise_multiplier"],
         "optimizer": answer.get("optimizer"),
+        "stages": stages(folder),
         "recipe": answer["recipe"],
-        **from_ledger(folder / "ledger.jsonl", guarantee["delta"]),
+        **from_ledger(folder / "ledger.jsonl", guarantee),
     }
 
 
@@ -67,22 +69,32 @@ def per_class(recipe: Recipe, dataset: Dataset, folder: Path) -> list[dict[str, 
     ]
 
 
-def from_ledger(path: Path, delta: float) -> dict[str, Any]:
+def stages(folder: Path) -> str | None:
+    """The method as it prints itself, from the checkpoint of a private run."""
+    path = folder / "checkpoint.safetensors"
+    settings = checkpoint.read(path).get("settings", {}) if path.exists() else {}
+    return settings.get("method")
+
+
+def from_ledger(path: Path, guarantee: dict[str, Any]) -> dict[str, Any]:
     """What the ledger itself tells: how many releases, a fingerprint, and epsilon as the rounds went by."""
     if not path.exists():
         return {"ledger": None, "epsilon_by_round": None}
     ledger = Ledger(path)
     about = {"entries": len(ledger), "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
-    return {"ledger": about, "epsilon_by_round": epsilon_by_round(ledger, delta)}
+    points = epsilon_by_round(ledger, guarantee["delta"], "rdp" if guarantee["accountant"] == "rdp" else "best")
+    # A filter promises its whole budget whatever was used of it: there is no curve that leads to it.
+    ends_there = points and guarantee["epsilon"] and abs(points[-1][1] - guarantee["epsilon"]) < TOLERANCE
+    return {"ledger": about, "epsilon_by_round": points if ends_there else None}
 
 
-def epsilon_by_round(ledger: Ledger, delta: float) -> list[list[float]] | None:
-    """Epsilon of all releases up to some rounds, the last included; None where nothing is proved.
+def epsilon_by_round(ledger: Ledger, delta: float, accountant: Accountant = "best") -> list[tuple[int, float]]:
+    """Epsilon of all releases up to some rounds, the first and the last among them.
 
-    >>> from reticent.accounting import Entry, Gaussian
+    >>> from reticent.accounting import Gaussian
     >>> ledger = Ledger(); _ = ledger.record(Entry(round=0, query=0, event=Gaussian(4.0), seal=""))
-    >>> [[number, round(epsilon, 2)] for number, epsilon in epsilon_by_round(ledger, 1e-5)]
-    [[1, 0.94]]
+    >>> [(number, round(epsilon, 2)) for number, epsilon in epsilon_by_round(ledger, 1e-5)]
+    [(1, 0.94)]
     """
     rounds = [list(entries) for _, entries in groupby(sorted(ledger, key=_round), key=_round)]
     wanted = set(np.linspace(1, len(rounds), min(len(rounds), POINTS)).astype(int).tolist())
@@ -91,8 +103,8 @@ def epsilon_by_round(ledger: Ledger, delta: float) -> list[list[float]] | None:
     for number, entries in enumerate(rounds, start=1):
         seen.update(entry.event for entry in entries)
         if number in wanted:
-            points.append([number, price(seen, delta).epsilon])
-    return points if points and np.isfinite(points[-1][1]) else None
+            points.append((number, price(seen, delta, accountant=accountant).epsilon))
+    return points
 
 
 def _round(entry: Entry) -> int:

@@ -92,7 +92,7 @@ def _refuse_impossible(jobs: Sequence[Job], out: Path, processes: int) -> None:
 def _start(job: Job, out: Path) -> _Worker:
     # Forked from a server that has loaded everything once: a process each costs milliseconds, not seconds.
     processes = multiprocessing.get_context("forkserver")
-    processes.set_forkserver_preload(["reticent.experiments.sweep"])
+    processes.set_forkserver_preload(["torch._dynamo", "reticent.experiments.sweep"])
     here, there = processes.Pipe(duplex=False)
     process = processes.Process(target=_work, args=(job, out / "runs" / job.name, there), name=job.name)
     process.start()

@@ -15,8 +15,8 @@ from reticent.train import Run, Step
 
 Tracker = Callable[[Run, Step], None]
 
-SECONDS_BETWEEN_FIGURES = 0.5
-"""Epsilon takes milliseconds to price: too long to do it in every round."""
+PAUSE = 50
+"""Pricing epsilon may take longer than a round: it is done so seldom that it takes one fiftieth of the time."""
 
 
 def public_numbers(run: Run, step: Step) -> dict[str, Any]:
@@ -24,7 +24,7 @@ def public_numbers(run: Run, step: Step) -> dict[str, Any]:
 
     No times: how long a round takes depends on how many examples were drawn, which is private.
     """
-    dials = run.plan.turned(step.number - 1)
+    dials = run.plan.method.turned(run.dials, step.number - 1)
     return {
         "round": step.number,
         "of": len(run),
@@ -40,16 +40,17 @@ def public_numbers(run: Run, step: Step) -> dict[str, Any]:
 class Meter:
     """Epsilon if exactly this many rounds had been planned, asked for now and then; None in between."""
 
-    def __init__(self, seconds: float = SECONDS_BETWEEN_FIGURES):
-        self._seconds, self._last = seconds, -math.inf
+    def __init__(self) -> None:
+        self._next = -math.inf
 
     def __call__(self, run: Run, step: Step) -> float | None:
         """The figure, if it is time for one; always after the last round."""
-        now = time.monotonic()
-        if now - self._last < self._seconds and step.number < len(run):
+        start = time.monotonic()
+        if start < self._next and step.number < len(run):
             return None
-        self._last = now
         epsilon = run.spent()
+        end = time.monotonic()
+        self._next = end + PAUSE * (end - start)
         return epsilon if math.isfinite(epsilon) else None
 
 
@@ -95,7 +96,7 @@ class TensorBoard:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
             raise SettingError("TensorBoard is not installed: pip install 'reticent[tensorboard]'") from error
-        self._writer = SummaryWriter(str(folder))  # type: ignore[no-untyped-call]
+        self._writer = SummaryWriter(str(folder))
         self._meter = meter or Meter()
 
     def __call__(self, run: Run, step: Step) -> None:
@@ -103,9 +104,9 @@ class TensorBoard:
         numbers = public_numbers(run, step) | {"epsilon_if_planned": self._meter(run, step)}
         for name, value in numbers.items():
             if value is not None and name not in ("round", "of"):
-                self._writer.add_scalar(f"public/{name}", float(value), step.number)  # type: ignore[no-untyped-call]
+                self._writer.add_scalar(f"public/{name}", float(value), step.number)
         if step.number == len(run):
-            self._writer.close()  # type: ignore[no-untyped-call]
+            self._writer.close()
 
 
 def write_private_diagnostics(run: Run, path: Path) -> None:

@@ -1,0 +1,145 @@
+"""Compare methods at equal proved epsilon: which runs that takes, and what comes of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from reticent.checkpoint import replace_file
+from reticent.errors import SettingError
+from reticent.experiments.job import Job
+from reticent.experiments.recipe import Recipe, check_names, presets, read_recipe
+from reticent.experiments.sweep import RESULTS, Watcher, sweep
+from reticent.report import read, summarise, to_csv, write_page
+from reticent.report.summary import BASELINE
+
+Settings = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Methods (or variants of them) times budgets times seeds, on one dataset and network.
+
+    DP-SGD and training without privacy are always among them. A variant that computes `cost` times as many gradients as
+    DP-SGD for the same batch size has beside it a DP-SGD that may compute as many.
+
+    >>> plan = Comparison(settings={"data": "digits"}, variants={"auto_s": {}}, epsilons=(3.0,), seeds=(0,))
+    >>> [job.name for job in plan.jobs()]
+    ['plain-seed0', 'dpsgd-eps3-seed0', 'auto_s-eps3-seed0']
+    """
+
+    settings: Settings
+    variants: Mapping[str, Settings]
+    """By label; a variant's settings win over the shared ones, and its method is its label if it names none."""
+    epsilons: tuple[float, ...]
+    seeds: tuple[int, ...]
+    costs: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.epsilons or not self.seeds:
+            raise SettingError("a comparison needs at least one epsilon and one seed")
+        for label in self.costs:
+            if label not in self.variants:
+                raise SettingError(f"a gradient cost is given for {label!r}, which is not among the methods compared")
+
+    def jobs(self) -> list[Job]:
+        """Every run, the first seed of all of them first."""
+        found = []
+        for seed in self.seeds:
+            plain = dataclasses.replace(self._recipe({"method": BASELINE}), epsilon=None, seed=seed)
+            found.append(Job(name=f"plain-seed{seed}", label="plain", recipe=plain, kind="plain"))
+            for epsilon in self.epsilons:
+                for label, recipe in self._recipes():
+                    whole = dataclasses.replace(recipe, epsilon=epsilon, seed=seed)
+                    check_names(whole.filled())
+                    found.append(Job(name=f"{label}-eps{epsilon:g}-seed{seed}", label=label, recipe=whole))
+        return found
+
+    def _recipes(self) -> Iterator[tuple[str, Recipe]]:
+        """Every private recipe with its label, baselines first."""
+        baseline = self._recipe({"method": BASELINE} | self.variants.get(BASELINE, {}))
+        yield BASELINE, baseline
+        for cost in sorted({self._cost(label) for label in self.variants} - {1.0}):
+            yield f"{BASELINE}-{cost:g}x-gradients", _larger(baseline, cost)
+        for label, own in self.variants.items():
+            if label != BASELINE:
+                yield label, self._recipe({"method": label} | own)
+
+    def _recipe(self, own: Settings) -> Recipe:
+        return read_recipe(None, self.settings | own)
+
+    def _cost(self, label: str) -> float:
+        """Gradients computed for each one DP-SGD would: as said here, or by the method's preset (`gradient_cost`)."""
+        method = self.variants[label].get("method", label)
+        return float(self.costs.get(label, presets()["method"].get(method, {}).get("gradient_cost", 1.0)))
+
+
+def _larger(recipe: Recipe, cost: float) -> Recipe:
+    """The recipe with batches `cost` times as large and as many rounds."""
+    filled = recipe.filled()
+    if filled.batch_size is None or filled.epochs is None:
+        raise SettingError("give batch_size and epochs: DP-SGD at equal gradient evaluations follows from them")
+    return dataclasses.replace(recipe, batch_size=filled.batch_size * cost, epochs=filled.epochs * cost)
+
+
+def compare(comparison: Comparison, out: Path, *, processes: int, watcher: Watcher) -> dict[str, Any]:
+    """Run a comparison to its end and write results.jsonl, summary.csv and report.html; it resumes by itself."""
+    records = sweep(comparison.jobs(), out, processes=processes, watcher=watcher)
+    rows = summarise(read(out).runs)
+    replace_file(out / "summary.csv", to_csv(rows).encode())
+    return {
+        "runs": len(records),
+        "failed": {record["run"]: record["error"] for record in records if record["status"] == "failed"},
+        "summary": [dataclasses.asdict(row) for row in rows],
+        "results": str(out / RESULTS),
+        "csv": str(out / "summary.csv"),
+        "page": str(write_page(out)),
+        "out": str(out),
+    }
+
+
+def read_comparison(path: Path | None, changes: Settings) -> Comparison:
+    """A comparison from a TOML file and the command line, which wins.
+
+    `methods`, `epsilons`, `seeds` (how many) and `gradient_costs` say what to compare, `[variant.LABEL]` tables hold
+    variants, `METHOD.setting` is a setting of one method, and everything else is shared.
+
+    >>> read_comparison(None, {"data": "digits", "methods": ["auto_s"], "epsilons": [1], "auto_s.lr": "2"}).variants
+    {'auto_s': {'lr': '2'}}
+    """
+    values: Settings = _toml(path) | {name: value for name, value in changes.items() if value is not None}
+    variants: dict[str, Settings] = {label: {} for label in values.pop("methods", [])}
+    variants |= values.pop("variant", {})
+    own = {name: values.pop(name) for name in list(values) if "." in name}
+    for name, value in own.items():
+        label, _, setting = name.partition(".")
+        variants[_matching(label, variants)][setting] = value
+    return Comparison(
+        epsilons=tuple(float(epsilon) for epsilon in values.pop("epsilons", [1.0, 3.0])),
+        seeds=tuple(range(int(values.pop("seeds", 1)))),
+        costs=values.pop("gradient_costs", {}),
+        variants=variants,
+        settings=values,
+    )
+
+
+def _toml(path: Path | None) -> Settings:
+    if path is None:
+        return {}
+    try:
+        return tomllib.loads(path.read_text())
+    except OSError as error:
+        raise SettingError(f"cannot read {path}: {error.strerror}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise SettingError(f"{path} is not valid TOML: {error}") from error
+
+
+def _matching(label: str, variants: Mapping[str, Settings]) -> str:
+    for known in variants:
+        if known.replace("-", "_") == label.replace("-", "_"):
+            return known
+    raise SettingError(f"a setting is given for {label!r}, which is not among the methods compared: {list(variants)}")

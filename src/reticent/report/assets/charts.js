@@ -1,0 +1,231 @@
+// The charts, one function each.
+const HALO = { stroke: "var(--surface)", strokeWidth: 4 };
+const budgets = [...new Set(facts.points.map((point) => point.target).filter((target) => target !== null))].sort((a, b) => a - b);
+const chosen = { spending: budgets.at(-1), classes: budgets.at(-1), attacked: (facts.attacks.find((attack) => attack.permitted) ?? facts.attacks[0])?.of };
+
+function setUpCharts() {
+  chart("chart-accuracy", "Accuracy against proved epsilon, by method", accuracyChart);
+  chart("chart-spending", "Epsilon over the rounds, by method", spendingChart);
+  chart("chart-attacks", "True against false positive rate of each attack, with what the guarantee permits", attackChart);
+  chart("chart-audit", "Lower and upper bound of epsilon, by audit", auditChart);
+  chart("chart-classes", "Accuracy of each class, by method", classChart);
+  chart("chart-private", "Share of examples that were bounded, by round: private", privateChart);
+}
+
+// -- accuracy against epsilon ---------------------------------------------------------------------------------------
+
+function accuracyChart(width) {
+  const points = facts.points.filter((point) => !point.plain && isShown(point));
+  const plain = facts.points.find((point) => point.plain);
+  const proved = points.filter((point) => point.epsilon !== null);
+  const unproved = points.filter((point) => point.epsilon === null);
+  const claimed = proved.filter((point) => point.claimed !== null);
+  if (!points.length) return null;
+  const epsilons = [...proved.map((point) => point.epsilon), ...claimed.map((point) => point.claimed)];
+  const [least, most] = epsilons.length ? d3.extent(epsilons) : [1, 1];
+  const aside = most * 1.35 + 0.4; // where those without any epsilon stand
+  const at = (point) => point.epsilon ?? aside;
+  const lows = [...points, ...(plain ? [plain] : [])];
+  const low = d3.min(lows, (point) => point.low), high = d3.max(lows, (point) => point.high);
+  const labels = facts.series.map((series) => series.label).filter((label) => !hidden.has(label));
+  const shift = (label) => (labels.indexOf(label) - (labels.length - 1) / 2) * Math.min(11, (width * 0.16) / labels.length);
+  const each = (make) => labels.flatMap((label) => {
+    const look = lookOf(label);
+    const mine = (point) => point.label === label;
+    return make(mine, { dx: shift(label) }, look);
+  });
+  return {
+    width, height: Math.max(330, Math.min(460, width * 0.5)), marginLeft: 54, marginRight: 24, marginBottom: 44, marginTop: 26,
+    x: { label: "Proved epsilon", labelAnchor: "center", labelArrow: "none", domain: [Math.min(0, least), unproved.length ? aside * 1.08 : most * 1.14], ticks: [0, ...budgets], tickFormat: (value) => `${value}`, nice: false },
+    y: { label: "Accuracy", labelArrow: "none", domain: [low - (high - low) * 0.06, Math.min(1, high + (high - low) * 0.06)], tickFormat: (value) => percent(value, high - low < 0.04 ? 1 : 0) },
+    marks: [
+      grid(Plot.gridY), grid(Plot.gridX, { ticks: budgets }),
+      ...(plain ? plainLine(plain) : []),
+      ...(unproved.length ? [
+        Plot.ruleX([(most + aside) / 2], { stroke: "var(--line)" }),
+        Plot.text([aside], { x: (value) => value, frameAnchor: "bottom", text: () => "no guarantee", fill: "var(--soft)", dy: 14 }),
+      ] : []),
+      ...each((mine, moved, { colour }) => [
+        Plot.line(proved.filter(mine), { x: at, y: "mean", stroke: colour, strokeWidth: 1.5, strokeOpacity: 0.55, ...moved }),
+        Plot.ruleX(points.filter(mine), { x: at, y1: "low", y2: "high", stroke: colour, strokeWidth: 2, ...moved }),
+        Plot.link(claimed.filter(mine), { x1: "claimed", x2: at, y1: "mean", y2: "mean", stroke: colour, strokeDasharray: "2,3", ...moved }),
+      ]),
+      ...each((mine, moved, { colour, symbol }) => [
+        Plot.dot(points.filter(mine), { x: at, y: "mean", fill: colour, stroke: "var(--surface)", strokeWidth: 1, r: 6, symbol, ...moved }),
+        Plot.dot(claimed.filter(mine), { x: "claimed", y: "mean", fill: "var(--surface)", stroke: colour, strokeWidth: 2, r: 5, symbol, ...moved }),
+      ]),
+      tip(points, { x: at, y: "mean", title: accuracyWords }),
+    ],
+  };
+}
+
+const plainLine = (plain) => [
+  Plot.ruleY([plain.mean], { stroke: "var(--soft)", strokeDasharray: "6,4", strokeWidth: 1.5 }),
+  Plot.text([plain], { y: "mean", text: () => `without privacy ${percent(plain.mean)}`, frameAnchor: "left", dx: 6, dy: -9, textAnchor: "start", fill: "var(--soft)", ...HALO }),
+];
+
+const accuracyWords = (point) => [
+  point.name,
+  `accuracy ${percent(point.mean)}` + (point.seeds > 1 ? ` (${percent(point.low)} to ${percent(point.high)}, ${point.seeds} seeds)` : ""),
+  point.epsilon === null ? "no guarantee" : `epsilon ${(Math.ceil(point.epsilon * 100 - 1e-6) / 100).toFixed(2)}, proved`,
+  ...(point.claimed === null ? [] : [`epsilon ${point.claimed.toFixed(2)}, as claimed`]),
+].join("\n");
+
+// -- epsilon over rounds --------------------------------------------------------------------------------------------
+
+function spendingChart(width) {
+  const curves = merged(facts.spending.filter((curve) => curve.target === chosen.spending && isShown(curve)));
+  const points = curves.flatMap((curve) => curve.points.map(([round, epsilon]) => ({ ...curve, round, epsilon })));
+  if (!points.length) return null;
+  const ends = curves.map((curve) => points.findLast((point) => point.label === curve.label));
+  const room = width > 620 ? 32 + 7.6 * d3.max(curves, (curve) => d3.max(curve.names, (name) => name.length)) : 20;
+  return {
+    width, height: Math.max(280, Math.min(380, width * 0.4)), marginLeft: 46, marginRight: room, marginBottom: 42, marginTop: 26,
+    x: { label: "Rounds", labelAnchor: "center", labelArrow: "none", domain: [0, d3.max(points, (point) => point.round)] },
+    y: { label: "Epsilon", labelArrow: "none", domain: [0, d3.max([...points.map((point) => point.epsilon), chosen.spending ?? 0]) * 1.04] },
+    marks: [
+      grid(Plot.gridY),
+      ...(chosen.spending ? [Plot.ruleY([chosen.spending], { stroke: "var(--soft)", strokeDasharray: "6,4" }), Plot.text([chosen.spending], { y: (value) => value, text: (value) => `budget ${value}`, frameAnchor: "left", textAnchor: "start", dx: 6, dy: -9, fill: "var(--soft)" })] : []),
+      ...curves.map((curve) => Plot.line(points.filter((point) => point.label === curve.label), { x: "round", y: "epsilon", stroke: lookOf(curve.label).colour, strokeWidth: 2.2, curve: "monotone-x" })),
+      ...ends.map((end) => Plot.dot([end], { x: "round", y: "epsilon", r: 5, fill: lookOf(end.label).colour, symbol: lookOf(end.label).symbol })),
+      ...(width > 620 ? spread(ends).map((end) => Plot.text([end], { x: "round", y: "epsilon", dx: 12, dy: -6, text: (end) => end.names.join("\n"), textAnchor: "start", lineAnchor: "top", lineHeight: 1.25, fontWeight: 600, fill: lookOf(end.label).colour })) : []),
+      tip(points, { x: "round", y: "epsilon", title: (point) => `${point.names.join(", ")}\nround ${point.round}: epsilon ${point.epsilon.toFixed(3)}` }),
+    ],
+  };
+}
+
+// Curves that are one and the same are drawn once, under all their names.
+function merged(curves) {
+  const found = new Map();
+  for (const curve of curves) {
+    const key = JSON.stringify(curve.points.map(([round, epsilon]) => [round, epsilon.toFixed(4)]));
+    if (found.has(key)) found.get(key).names.push(curve.name);
+    else found.set(key, { ...curve, names: [curve.name] });
+  }
+  return [...found.values()];
+}
+
+// All curves end at the budget: their names would lie on top of each other, so they are stacked below it.
+function spread(ends) {
+  const sorted = [...ends].sort((a, b) => b.epsilon - a.epsilon);
+  const line = (d3.max(ends, (end) => end.epsilon) || 1) * 0.055;
+  let next = Infinity;
+  return sorted.map((end) => {
+    const epsilon = Math.min(end.epsilon, next);
+    next = epsilon - line * end.names.length;
+    return { ...end, epsilon };
+  });
+}
+
+// -- attacks --------------------------------------------------------------------------------------------------------
+
+const attackLooks = looks([...new Set(facts.attacks.map((attack) => attack.attack))]);
+const hiddenAttacks = new Set();
+
+function attackChart(width) {
+  const attacks = facts.attacks.filter((attack) => attack.of === chosen.attacked);
+  const shown = attacks.filter((attack) => !hiddenAttacks.has(attack.attack));
+  const permitted = attacks.find((attack) => attack.permitted)?.permitted;
+  const floor = 1e-4;
+  const points = shown.flatMap((attack) => attack.roc.map(([fpr, tpr]) => ({ ...attack, fpr: Math.max(fpr, floor), tpr: Math.max(tpr, floor) })));
+  const side = Math.min(width, 560);
+  const axis = { type: "log", domain: [floor, 1], ticks: [1e-4, 1e-3, 1e-2, 1e-1, 1], tickFormat: (value) => `${+(100 * value).toPrecision(2)} %`, labelArrow: "none" };
+  return {
+    width: side, height: side * 0.92, marginLeft: 62, marginBottom: 44, marginTop: 26, marginRight: 20,
+    x: { ...axis, label: "False alarms", labelAnchor: "center" }, y: { ...axis, label: "Members found" },
+    marks: [
+      grid(Plot.gridX, { ticks: axis.ticks }), grid(Plot.gridY, { ticks: axis.ticks }),
+      ...(permitted ? [
+        Plot.areaY(permitted.filter(([fpr]) => fpr >= floor), { x: ([fpr]) => fpr, y1: ([, tpr]) => Math.max(tpr, floor), y2: 1, fill: "var(--bad)", fillOpacity: 0.1 }),
+        Plot.line(permitted.filter(([fpr]) => fpr >= floor), { x: ([fpr]) => fpr, y: ([, tpr]) => Math.max(tpr, floor), stroke: "var(--bad)", strokeWidth: 1.5 }),
+        Plot.text(["ruled out by the guarantee"], { frameAnchor: "top-left", dx: 10, dy: 10, fill: "var(--bad)" }),
+      ] : []),
+      Plot.line([[floor, floor], [1, 1]], { stroke: "var(--soft)", strokeDasharray: "6,4" }),
+      ...shown.map((attack) => Plot.line(points.filter((point) => point.attack === attack.attack), { x: "fpr", y: "tpr", stroke: attackLooks.get(attack.attack).colour, strokeWidth: 2, curve: "step-after" })),
+      tip(points, { x: "fpr", y: "tpr", title: (point) => `${point.attack}\n${percent(point.tpr, 2)} found at ${percent(point.fpr, 2)} false alarms` }),
+    ],
+  };
+}
+
+// -- audits ---------------------------------------------------------------------------------------------------------
+
+function auditChart(width) {
+  const audits = facts.audits.map((audit) => ({ ...audit, row: `${audit.of}: ${audit.name}` }));
+  if (!audits.length) return null;
+  const bounded = audits.filter((audit) => audit.upper !== null);
+  const colour = (audit) => (audit.verdict === "contradicted" ? "var(--bad)" : "var(--s1)");
+  const left = width > 620 ? 20 + 6.6 * d3.max(audits, (audit) => audit.row.length) : 12;
+  return {
+    width, height: 74 + 44 * audits.length, marginLeft: Math.min(left, width * 0.5), marginBottom: 42, marginRight: 30,
+    x: { label: "Epsilon", labelAnchor: "center", labelArrow: "none", domain: [0, d3.max(audits, (audit) => Math.max(audit.lower, audit.upper ?? 0)) * 1.1] },
+    y: { label: null, axis: width > 620 ? "left" : null, domain: audits.map((audit) => audit.row) },
+    marks: [
+      grid(Plot.gridX),
+      Plot.link(bounded, { x1: "lower", x2: "upper", y1: "row", y2: "row", stroke: colour, strokeWidth: 6, strokeOpacity: 0.3, strokeLinecap: "round" }),
+      Plot.tickX(bounded, { x: "upper", y: "row", stroke: colour, strokeWidth: 3, insetTop: 9, insetBottom: 9 }),
+      Plot.dot(audits, { x: "lower", y: "row", fill: colour, r: 6 }),
+      ...(width > 620 ? [] : [Plot.text(audits, { frameAnchor: "left", y: "row", dy: -14, dx: 4, textAnchor: "start", text: "row", fill: "var(--soft)", ...HALO })]),
+      tip(audits, { x: "lower", y: "row", title: (audit) => `${audit.row}\nat least ${audit.lower.toFixed(2)} (confidence ${percent(audit.confidence, 0)})\n${audit.upper === null ? "nothing promised" : `at most ${audit.upper.toFixed(2)}`}: ${audit.verdict}` }),
+    ],
+  };
+}
+
+// -- classes --------------------------------------------------------------------------------------------------------
+
+const MOST_CELLS = 30;
+
+function classChart(width) {
+  const entries = facts.classes.filter((entry) => (entry.target === chosen.classes || entry.label === "plain") && isShown(entry));
+  if (!entries.length) return null;
+  return new Set(entries.map((entry) => entry.class)).size > MOST_CELLS ? classStrips(entries, width) : classCells(entries, width);
+}
+
+const classWords = (entry) => `${entry.name}, class ${entry.class}\n${percent(entry.accuracy)} of ${entry.examples} test examples`;
+
+function classCells(entries, width) {
+  const low = d3.min(entries, (entry) => entry.accuracy);
+  const names = [...new Set(entries.map((entry) => entry.name))];
+  const small = width < 560;
+  const heat = (entry) => `color-mix(in srgb, var(--heat) ${Math.round(60 * ((1 - entry.accuracy) / Math.max(1 - low, 1e-9)))}%, var(--surface))`;
+  return {
+    width, height: 64 + names.length * (small ? 46 : 36), marginLeft: small ? 6 : 24 + 7 * d3.max(names, (name) => name.length), marginTop: 8, marginBottom: 42, padding: 0.06,
+    x: { label: "Class", labelAnchor: "center", labelArrow: "none", type: "band" },
+    y: { label: null, axis: small ? null : "left", domain: names, paddingInner: small ? 0.5 : 0.06 },
+    marks: [
+      Plot.cell(entries, { x: "class", y: "name", fill: heat, stroke: "var(--line)", strokeWidth: 0.5, rx: 4 }),
+      Plot.text(entries, { x: "class", y: "name", text: (entry) => Math.round(100 * entry.accuracy), fill: "var(--ink)" }),
+      ...(small ? [Plot.text(names, { y: (name) => name, text: (name) => name, frameAnchor: "left", textAnchor: "start", dy: -19, fill: "var(--soft)" })] : []),
+      tip(entries, { x: "class", y: "name", title: classWords }),
+    ],
+  };
+}
+
+function classStrips(entries, width) {
+  const names = [...new Set(entries.map((entry) => entry.name))];
+  return {
+    width, height: 64 + 34 * names.length, marginLeft: Math.min(width * 0.4, 24 + 7 * d3.max(names, (name) => name.length)), marginBottom: 42,
+    x: { label: "Accuracy of a class", labelAnchor: "center", labelArrow: "none", tickFormat: (value) => percent(value, 0) },
+    y: { label: null, domain: names },
+    marks: [
+      grid(Plot.gridX),
+      Plot.tickX(entries, { x: "accuracy", y: "name", stroke: (entry) => lookOf(entry.label).colour, strokeOpacity: 0.6 }),
+      tip(entries, { x: "accuracy", y: "name", title: classWords }),
+    ],
+  };
+}
+
+// -- private diagnostics --------------------------------------------------------------------------------------------
+
+function privateChart(width) {
+  const records = facts.private.filter((record) => record.drawn > 0);
+  if (!records.length) return null;
+  return {
+    width, height: 280, marginLeft: 54, marginBottom: 42,
+    x: { label: "Rounds", labelAnchor: "center", labelArrow: "none" },
+    y: { label: "Bounded", labelArrow: "none", domain: [0, 1], tickFormat: (value) => percent(value, 0) },
+    marks: [
+      grid(Plot.gridY),
+      Plot.line(records, { x: "round", y: (record) => record.bounded / record.drawn, z: "run", stroke: "var(--bad)" }),
+    ],
+  };
+}

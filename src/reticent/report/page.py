@@ -1,0 +1,117 @@
+"""The page: one self-contained HTML file, made of the results, a template, and scripts that are inlined into it."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from reticent.accounting.guarantee import round_up
+from reticent.report.facts import facts, title
+from reticent.report.limits import caught_at_most, right_at_most
+from reticent.report.names import printed
+from reticent.report.results import Record, Results, read
+from reticent.report.statement import percent, statement
+from reticent.report.summary import summarise
+from reticent.report.verdict import verdicts
+
+HERE = files("reticent.report")
+SCRIPTS = ("theme.js", "tables.js", "drawing.js", "charts.js", "page.js")
+
+
+def write_page(folder: Path, *, private: bool = False) -> Path:
+    """Write report.html into a folder with results; `private` adds private diagnostics, and a warning."""
+    page = folder / "report.html"
+    page.write_text(render(read(folder, private=private)), encoding="utf-8")
+    return page
+
+
+def render(results: Results) -> str:
+    """The page of some results."""
+    rows = summarise(results.runs)
+    firsts = {(run["label"], run["target_epsilon"]): run for run in reversed(results.done)}
+    private_first = sorted(rows, key=lambda row: row.kind == "plain")
+    ordered = [firsts[row.label, row.target_epsilon] for row in private_first if row.seeds]
+    statements = [statement(run, results, rows) for run in ordered]
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            results=results,
+            rows=rows,
+            plain=next((row for row in rows if row.kind == "plain" and row.accuracy), None),
+            verdicts=verdicts(rows),
+            claims=any(row.claimed_epsilon is not None for row in rows),
+            budgets=sorted({(row.target_epsilon, row.delta) for row in rows if row.target_epsilon and row.delta}),
+            statements=statements,
+            about=(results.done or results.runs)[0],
+            facts=embedded(facts(results, rows)),
+            said=embedded([said.to_json() for said in statements]),
+            style=_asset("style.css"),
+            scripts=[_asset(name) for name in SCRIPTS],
+            libraries=_libraries(),
+        )
+    )
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FunctionLoader(lambda name: (HERE / "assets" / name).read_text(encoding="utf-8")),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "printed": printed,
+        "percent": percent,
+        "round_up": round_up,
+        "points": points,
+        "caught_at_most": lambda epsilon, delta: caught_at_most(0.01, epsilon, delta),
+        "right_at_most": right_at_most,
+        "attacked": lambda entry, results: title(_of(entry, results), entry),
+    }
+    return environment
+
+
+def points(share: float) -> str:
+    """A difference of shares in points, with its sign.
+
+    >>> points(0.0123), points(-0.05), points(-1e-9)
+    ('+1.2', '−5.0', '0.0')
+    """
+    said = f"{100 * share:+.1f}"
+    return "0.0" if said in ("+0.0", "-0.0") else said.replace("-", "−")
+
+
+def _of(entry: Record, results: Results) -> Record | None:
+    return next((run for run in results.runs if run["run"] == entry["run"]), None)
+
+
+def embedded(data: Any) -> Markup:
+    """JSON that can stand inside a script element: nothing in it ends the element.
+
+    >>> embedded("</script>")
+    Markup('"\\\\u003c/script>"')
+    """
+    return Markup(json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"))
+
+
+@cache
+def _asset(name: str) -> Markup:
+    return Markup((HERE / "assets" / name).read_text(encoding="utf-8"))
+
+
+@cache
+def _libraries() -> list[dict[str, Any]]:
+    """The charting libraries, as they were published, each with its licence."""
+    vendor = HERE / "vendor"
+    listed: list[dict[str, Any]] = tomllib.loads((vendor / "vendor.toml").read_text())["library"]
+    return [library | {"code": Markup((vendor / library["file"]).read_text(encoding="utf-8"))} for library in listed]

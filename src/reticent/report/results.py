@@ -1,0 +1,99 @@
+"""Results: what a folder holds about its runs, read back as plain data."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from reticent.errors import DataError
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Results:
+    """The runs of a folder, and the attacks on them and audits of them that were stored there."""
+
+    runs: list[Record]
+    attacks: list[Record]
+    audits: list[Record]
+    private: list[Record]
+    """Private diagnostics, only if they were asked for; not covered by any guarantee."""
+
+    @property
+    def done(self) -> list[Record]:
+        """The runs that got to their end."""
+        return [run for run in self.runs if run["status"] == "done"]
+
+    @property
+    def failed(self) -> list[Record]:
+        """The runs that did not."""
+        return [run for run in self.runs if run["status"] != "done"]
+
+
+def read(folder: Path, *, private: bool = False) -> Results:
+    """Read a folder that `compare`, a sweep or `train` wrote, with the attacks and audits stored in it."""
+    if (folder / "results.jsonl").exists():
+        runs = _lines(folder / "results.jsonl")
+    elif (folder / "result.json").exists():
+        runs = [_single(folder)]
+    else:
+        raise DataError(f"{folder} holds no results: neither results.jsonl (compare) nor result.json (train) is there")
+    places = [(folder, None)] + [(path, path.name) for path in sorted(folder.glob("runs/*"))]
+    diagnostics = [_named(line, run) for path, run in places for line in _lines(path / "private.jsonl") if private]
+    return Results(
+        runs,
+        [_named(entry, run) for path, run in places for entry in _entries(path / "attacks.json")],
+        [_named(entry, run) for path, run in places for entry in _entries(path / "audit.json")],
+        diagnostics,
+    )
+
+
+def _named(entry: Record, run: str | None) -> Record:
+    """Say which run an entry belongs to: the folder it lies in, if it does not say itself."""
+    return {**entry, "run": entry.get("run") or run}
+
+
+def _lines(path: Path) -> list[Record]:
+    if not path.exists():
+        return []
+    try:
+        return [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
+    except ValueError as error:
+        raise DataError(f"{path} is not JSON lines: {error}") from error
+
+
+def _entries(path: Path) -> list[Record]:
+    """A file with one entry or a list of them."""
+    if not path.exists():
+        return []
+    try:
+        found = json.loads(path.read_text())
+    except ValueError as error:
+        raise DataError(f"{path} is not JSON: {error}") from error
+    return found if isinstance(found, list) else [found]
+
+
+def _single(folder: Path) -> Record:
+    """The answer of `train` as the record of one run."""
+    answer = json.loads((folder / "result.json").read_text())
+    recipe, guarantee = answer["recipe"], answer["guarantee"]
+    return {
+        **answer,
+        "run": folder.name,
+        "label": recipe["method"],
+        "kind": "private",
+        "status": "done",
+        "error": None,
+        "data": recipe["data"],
+        "model": recipe["model"],
+        "method": recipe["method"],
+        "seed": recipe["seed"],
+        "target_epsilon": recipe["epsilon"],
+        "epsilon": guarantee["epsilon"],
+        "delta": guarantee["delta"],
+        "claimed_epsilon": (guarantee["as_claimed"] or {}).get("epsilon"),
+        "wall_seconds": answer["seconds"],
+    }

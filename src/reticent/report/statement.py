@@ -1,0 +1,247 @@
+"""The privacy statement: what is promised about a model, to whom, and what is not, in plain words."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from reticent.accounting import Guarantee
+from reticent.accounting.guarantee import round_up
+from reticent.report.limits import caught_at_most, right_at_most
+from reticent.report.names import printed
+from reticent.report.results import Results
+from reticent.report.summary import BASELINE, Row, Spread
+
+Record = dict[str, Any]
+Sentences = list[str]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One model's statement: a headline, and fifteen fields of sentences."""
+
+    title: str
+    run: str
+    status: str
+    headline: str
+    fields: dict[str, Sentences] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The statement as plain data."""
+        return {"title": self.title, "run": self.run, "status": self.status, "headline": self.headline, **self.fields}
+
+
+def statement(run: Record, results: Results, rows: list[Row]) -> Statement:
+    """The statement of one finished run, with what the other results say about it."""
+    guarantee = Guarantee.from_json(run["guarantee"])
+    fields = {
+        "Guarantee": _guarantee(run, guarantee),
+        "Kind of privacy": _kind(guarantee),
+        "Who is protected": _unit(guarantee),
+        "Who is trusted": _trust(guarantee),
+        "What is covered, and what is not": _coverage(guarantee, results),
+        "Mechanism": _mechanism(run),
+        "Accountant": _accountant(run, guarantee),
+        "Status": [_status(guarantee)],
+        "Audit": _audit(run, results),
+        "Attacks": _attacks(run, results),
+        "Use": _use(run, rows),
+        "Implementation": _implementation(run, guarantee),
+        "Data": ["How the data were collected, who may read them and when they are deleted: for their holder to say."],
+        "To repeat it": _repeat(run),
+        "Limits, in plain words": _limits(guarantee),
+    }
+    title = printed(run["label"]) + (f" at epsilon {run['target_epsilon']:g}" if run["target_epsilon"] else "")
+    return Statement(title, run["run"], guarantee.status, _headline(run, guarantee), fields)
+
+
+def percent(share: float, digits: int = 1) -> str:
+    """A share in print.
+
+    >>> percent(0.0272)
+    '2.7 %'
+    """
+    return f"{100 * share:.{digits}f} %"
+
+
+def _finite(guarantee: Guarantee) -> bool:
+    return guarantee.status != "none" and math.isfinite(guarantee.epsilon)
+
+
+def _headline(run: Record, guarantee: Guarantee) -> str:
+    if not _finite(guarantee):
+        return f"This model comes with no differential privacy: {guarantee.why or 'nothing is proved'}."
+    caught = percent(caught_at_most(0.01, guarantee.epsilon, guarantee.delta))
+    of = f"any one of the {run['examples']:,} training examples" if run.get("examples") else "any one training example"
+    return (
+        f"Whoever sees this model learns nearly the same as if {of} had been left out. An attacker who wants to know "
+        f"whether one example was used, and accepts 1 % false alarms, finds at most {caught} of those that were."
+    )
+
+
+def _guarantee(run: Record, guarantee: Guarantee) -> Sentences:
+    if not _finite(guarantee):
+        return [f"{guarantee}."]
+    said = [f"{guarantee}."]
+    if examples := run.get("examples"):
+        said.append(f"Delta is {guarantee.delta * examples:.2g} of one in {examples:,} examples.")
+    found = {"loss distributions (PLD)": guarantee.pld, "Renyi divergences (RDP)": guarantee.rdp}
+    said += [f"By {name}: epsilon {round_up(value)}." for name, value in found.items() if value is not None]
+    if guarantee.as_claimed:
+        claimed = guarantee.as_claimed.get("epsilon")
+        said.append(
+            f"As claimed by the paper, not proved: epsilon {round_up(claimed) if claimed is not None else 'infinite'}."
+        )
+    return said
+
+
+def _kind(guarantee: Guarantee) -> Sentences:
+    if not _finite(guarantee):
+        return ["None."]
+    return [f"(epsilon, delta)-differential privacy; neighbouring data sets differ by this: {guarantee.adjacency}."]
+
+
+def _unit(guarantee: Guarantee) -> Sentences:
+    if not _finite(guarantee):
+        return ["Nobody, provably."]
+    return [
+        "One example (one row of the training data).",
+        "Somebody with several examples is protected less: epsilon grows with their number.",
+    ]
+
+
+def _trust(guarantee: Guarantee) -> Sentences:
+    said = ["Central: whoever trains sees the data; everybody else may see what is covered."]
+    return said + [f"Covered: {what}." for what in guarantee.covers]
+
+
+def _coverage(guarantee: Guarantee, results: Results) -> Sentences:
+    said = [f"Not covered: {what}." for what in guarantee.excludes]
+    said += [f"Assumed: {what}." for what in guarantee.assumptions]
+    others = len([run for run in results.done if run["kind"] == "private"]) - 1
+    if others > 0:
+        said.append(
+            f"Not covered: the {others} other private runs of this page. They learned from the same examples; whoever "
+            "publishes several of these models, or picks one by its accuracy here, spends the sum of their budgets."
+        )
+    return [*said, "Not covered: the test examples, on which accuracy was measured without noise."]
+
+
+def _mechanism(run: Record) -> Sentences:
+    recipe = run["recipe"]
+    if run["kind"] == "plain":
+        how = run.get("optimizer") or {}
+        return [f"Plain training, {run['rounds']} steps: " + ", ".join(f"{k} {v}" for k, v in how.items()) + "."]
+    said = [f"{run['rounds']} rounds, {run['kept']} of them kept; noise multiplier {run['noise_multiplier']:.4g}."]
+    if (batch := recipe.get("batch_size")) and (examples := run.get("examples")):
+        rate = min(1.0, batch / examples)
+        said.append(f"Expected batch size {min(batch, examples):g} of {examples:,}: rate {rate:.4g} a round.")
+    if clip := recipe.get("max_grad_norm"):
+        said.append(f"Gradients bounded to norm {clip:g}.")
+    if stages := run.get("stages"):
+        said.append(stages)
+    return said
+
+
+def _accountant(run: Record, guarantee: Guarantee) -> Sentences:
+    if not _finite(guarantee):
+        return ["None: there is nothing to count."]
+    library = (run.get("versions") or {}).get("dp-accounting")
+    said = [": ".join(filter(None, [guarantee.accountant.upper(), guarantee.why])) + "."]
+    if guarantee.route:
+        said.append(f"Route: {guarantee.route}.")
+    return said + ([f"dp-accounting {library}."] if library else [])
+
+
+def _status(guarantee: Guarantee) -> str:
+    return {
+        "proved": "Proved for what the code does.",
+        "as_claimed": "Only claimed by the paper; not proved, and not to be relied on.",
+        "none": "No differential privacy.",
+    }[guarantee.status]
+
+
+def _about(run: Record, entries: list[Record]) -> list[Record]:
+    return [entry for entry in entries if entry.get("run") in (None, run["run"])]
+
+
+def _audit(run: Record, results: Results) -> Sentences:
+    audits = _about(run, results.audits)
+    return [
+        f"{entry.get('name', 'Audit')}: {entry['verdict']}; epsilon is at least {entry['lower']:.2f} "
+        f"(confidence {percent(entry['confidence'], 0)})."
+        for entry in audits
+    ] or ["This model was not audited: the figure above is an upper bound, and no lower one was measured."]
+
+
+def _attacks(run: Record, results: Results) -> Sentences:
+    attacks = _about(run, results.attacks)
+    return [
+        f"{entry['attack']}: AUC {entry['auc']:.3f} on {entry['members']:,} members and {entry['outsiders']:,} others."
+        for entry in attacks
+    ] or ["This model was not attacked."]
+
+
+def _use(run: Record, rows: list[Row]) -> Sentences:
+    if run["accuracy"] is None:
+        return [f"Accuracy was not measured: {run.get('accuracy_on', 'no test split')}."]
+    said = [f"Accuracy {percent(run['accuracy'], 2)} ({run['accuracy_on']})."]
+    for row in rows:
+        same = row.label == BASELINE and row.target_epsilon == run["target_epsilon"] and run["label"] != BASELINE
+        if row.accuracy and (same or (row.kind == "plain" and run["kind"] != "plain")):
+            said.append(f"{printed(row.label)}: {_seeds(row.accuracy)}.")
+    if classes := run.get("classes"):
+        worst = min(classes, key=lambda entry: entry["accuracy"])
+        said.append(f"Worst class: {worst['class']}, {percent(worst['accuracy'])} of {worst['examples']} examples.")
+    return said
+
+
+def _seeds(spread: Spread) -> str:
+    return percent(spread.mean, 2) + (" on average" if spread.kind != "single" else "")
+
+
+def _implementation(run: Record, guarantee: Guarantee) -> Sentences:
+    coins = (
+        "Seeded, so that it can be repeated: whoever knows the seed can subtract the noise. Not for release."
+        if guarantee.seeded
+        else "Noise and draws come from fresh secret coins."
+    )
+    versions = ", ".join(f"{name} {number}" for name, number in (run.get("versions") or {}).items() if number)
+    where = [f"Commit {run['commit']}."] if run.get("commit") else []
+    return [
+        *([coins] if run["kind"] == "private" else []),
+        *([f"{versions}; {run['machine']}."] if versions else []),
+        *where,
+    ]
+
+
+def _repeat(run: Record) -> Sentences:
+    names = ("data", "model", "activation", "features", "epsilon", "delta", "epochs", "batch_size", "lr", "seed")
+    recipe = run["recipe"]
+    given = {"method": recipe["method"]} | {name: recipe[name] for name in names if recipe.get(name) is not None}
+    flags = " ".join(f"--{name.replace('_', '-')} {_plain(value)}" for name, value in given.items())
+    extra = "".join(f" --set {name}={_plain(value)}" for name, value in (recipe.get("options") or {}).items())
+    said = [f"reticent train {flags}{extra}"] if run["kind"] == "private" else []
+    said += [f"Finished {run['finished']}."] if run.get("finished") else []
+    ledger = run.get("ledger") or {}
+    return said + ([f"Ledger: {ledger['entries']} releases, SHA-256 {ledger['sha256']}."] if ledger else [])
+
+
+def _plain(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _limits(guarantee: Guarantee) -> Sentences:
+    if not _finite(guarantee):
+        return ["Nothing limits what an attacker may find out, except what attacks happen to reach."]
+    epsilon, delta = guarantee.epsilon, guarantee.delta
+    rates = (0.001, 0.01, 0.1)
+    caught = ", ".join(f"{percent(caught_at_most(rate, epsilon, delta))} at {100 * rate:g} %" for rate in rates)
+    return [
+        f"Of the examples that were used, an attacker finds at most {caught} false alarms.",
+        f"Asked of one example, used or not with equal chance, an attacker is right at most "
+        f"{percent(right_at_most(epsilon, delta))} of the time.",
+        "This holds whatever else the attacker knows, now or later. It does not hide what is true of everybody: a "
+        "model that learns that smoking harms says so of smokers who took no part.",
+    ]

@@ -1,0 +1,171 @@
+"""`reticent compare`: many methods at equal proved epsilon, and the page that shows them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer import Option
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from reticent.experiments.job import Job, Record
+    from reticent.experiments.sweep import Watcher
+
+
+def compare(
+    out: Annotated[Path, Option(help="Folder for everything; what is there is gone on with.")],
+    data: Annotated[str | None, Option(help="Dataset: see `reticent data list`.")] = None,
+    methods: Annotated[str | None, Option(help="Methods, by commas: see `reticent methods`.")] = None,
+    epsilons: Annotated[str | None, Option(help="Budgets, by commas; the same for every method.")] = None,
+    seeds: Annotated[int | None, Option(help="Runs of each method and budget.", min=1)] = None,
+    model: Annotated[str | None, Option(help="Network; the preset's if not said.")] = None,
+    features: Annotated[str | None, Option(help="Features computed first, such as scattering.")] = None,
+    delta: Annotated[float | None, Option(help="Default: the smaller of 1e-5 and 1/(10 N).")] = None,
+    epochs: Annotated[float | None, Option(help="Attempts x batch / N.")] = None,
+    config: Annotated[Path | None, Option(help="A TOML file with any of this, and variants of methods.")] = None,
+    set_: Annotated[
+        list[str] | None, Option("--set", help="key=value for all methods, METHOD.key=value for one.")
+    ] = None,
+    gradient_cost: Annotated[
+        list[str] | None, Option(help="METHOD=FACTOR: add a DP-SGD that computes so many times the gradients.")
+    ] = None,
+    jobs: Annotated[int, Option(help="Runs at the same time.", min=1)] = 1,
+    as_json: Annotated[bool, Option("--json", help="Answer in JSON on stdout.")] = False,
+) -> None:
+    """Compare methods at equal proved epsilon; a page, a table and one record a run are written.
+
+    DP-SGD and training without privacy are always included. Run it again after any crash: it goes on where it was.
+    """
+    from reticent.experiments.compare import compare as run
+    from reticent.experiments.compare import read_comparison
+    from reticent.experiments.recipe import parse_changes
+
+    flags = {
+        "data": data,
+        "methods": _parts(methods),
+        "epsilons": _numbers(epsilons),
+        "seeds": seeds,
+        "model": model,
+        "features": features,
+        "delta": delta,
+        "epochs": epochs,
+        "gradient_costs": _costs(gradient_cost),
+    }
+    given = {name: value for name, value in flags.items() if value is not None}
+    comparison = read_comparison(config, parse_changes(set_ or []) | given)
+    with _view(len(comparison.jobs())) as watcher:
+        answer = run(comparison, out, processes=jobs, watcher=watcher)
+    print(json.dumps(answer) if as_json else _in_words(answer))
+    if answer["failed"]:
+        raise typer.Exit(1)
+
+
+# -- reading the options ---------------------------------------------------------------------------------------------
+
+
+def _parts(text: str | None) -> list[str] | None:
+    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _numbers(text: str | None) -> list[float] | None:
+    parts = _parts(text)
+    return None if parts is None else [_number("--epsilons", part) for part in parts]
+
+
+def _number(option: str, text: str) -> float:
+    from reticent.errors import SettingError
+
+    try:
+        return float(text)
+    except ValueError as error:
+        raise SettingError(f"{option} takes numbers, not {text!r}") from error
+
+
+def _costs(settings: list[str] | None) -> dict[str, float] | None:
+    from reticent.experiments.recipe import parse_changes
+
+    changes = parse_changes(settings or [])
+    return {name: _number("--gradient-cost", value) for name, value in changes.items()} or None
+
+
+# -- one view of all runs --------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _view(total: int) -> Iterator[Watcher]:
+    """Something that shows all runs on stderr: bars on a terminal, a line for each finished run elsewhere."""
+    if not sys.stderr.isatty():
+        yield _Lines(total)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bars:
+        yield _Bars(bars, total)
+
+
+def told(record: Record) -> str:
+    """One finished run in a line."""
+    if record["status"] == "failed":
+        return f"{record['run']}: FAILED: {record['error']}"
+    accuracy = "not measured" if record["accuracy"] is None else f"{100 * record['accuracy']:.2f} %"
+    epsilon = "no guarantee" if record["epsilon"] is None else f"epsilon {record['epsilon']:.3f} proved"
+    return f"{record['run']}: {accuracy}, {epsilon}, {record['wall_seconds']:.1f} s"
+
+
+class _Lines:
+    def __init__(self, total: int):
+        self._total, self._ended = total, 0
+
+    def began(self, job: Job) -> None:
+        """Said when it ends."""
+
+    def advanced(self, job: Job, done: int, total: int) -> None:
+        """Said when it ends."""
+
+    def ended(self, job: Job, record: Record) -> None:  # noqa: ARG002 - the record says it all
+        self._ended += 1
+        print(f"[{self._ended} of {self._total}] {told(record)}", file=sys.stderr, flush=True)
+
+
+class _Bars:
+    def __init__(self, bars: Progress, total: int):
+        self._bars, self._rows = bars, dict[str, "TaskID"]()
+        self._all = bars.add_task("all runs", total=total)
+
+    def began(self, job: Job) -> None:
+        self._rows[job.name] = self._bars.add_task(f"  {job.name}", total=None)
+
+    def advanced(self, job: Job, done: int, total: int) -> None:
+        self._bars.update(self._rows[job.name], completed=done, total=total)
+
+    def ended(self, job: Job, record: Record) -> None:
+        if job.name in self._rows:
+            self._bars.remove_task(self._rows.pop(job.name))
+        self._bars.advance(self._all)
+        self._bars.console.print(told(record), highlight=False, markup=False)
+
+
+# -- the answer ------------------------------------------------------------------------------------------------------
+
+
+def _in_words(answer: dict[str, Any]) -> str:
+    from reticent.report.names import printed
+
+    lines = [f"{'method':<22}{'budget':>8}{'proved':>10}{'accuracy':>11}{'to DP-SGD':>11}{'seeds':>7}"]
+    for row in answer["summary"]:
+        accuracy = f"{100 * row['accuracy']['mean']:.2f} %" if row["accuracy"] else "failed"
+        gain = f"{100 * row['gain']['mean']:+.2f}" if row["gain"] else ""
+        budget = f"{row['target_epsilon']:g}" if row["target_epsilon"] is not None else ""
+        proved = f"{row['epsilon']:.3f}" if row["epsilon"] is not None else "none"
+        lines.append(f"{printed(row['label']):<22}{budget:>8}{proved:>10}{accuracy:>11}{gain:>11}{row['seeds']:>7}")
+    lines += [f"FAILED {name}: {error}" for name, error in answer["failed"].items()]
+    return "\n".join([*lines, f"page       {answer['page']}", f"results    {answer['results']}, {answer['csv']}"])

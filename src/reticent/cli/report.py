@@ -1,0 +1,33 @@
+"""`reticent report`: the page of a folder with results."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+
+def report(
+    folder: Annotated[Path, Argument(help="A folder that `compare` or `train` wrote.")],
+    private: Annotated[
+        bool, Option("--private", help="Show private diagnostics too; the page says so and must be kept secret.")
+    ] = False,
+    as_json: Annotated[bool, Option("--json", help="Answer in JSON on stdout.")] = False,
+) -> None:
+    """Write report.html: one file with charts, tables and the privacy statement, that needs no network."""
+    from reticent.report import read, write_page
+
+    page = write_page(folder, private=private)
+    results, size = read(folder), page.stat().st_size
+    answer = {
+        "page": str(page),
+        "bytes": size,
+        "runs": len(results.runs),
+        "failed": len(results.failed),
+        "attacks": len(results.attacks),
+        "audits": len(results.audits),
+        "private": private,
+    }
+    print(json.dumps(answer) if as_json else f"{page} ({answer['runs']} runs, {size / 1e6:.1f} MB)")

@@ -1,5 +1,8 @@
 """The user's own data: tables by a public schema, images, arrays on disk of any size, and their description file."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -141,6 +144,32 @@ def test_an_array_larger_than_memory_stays_on_disk(huge):
     for start in range(0, 100_000, 10_000):
         examples.take(torch.arange(start, start + 1000) * 40)
     assert anonymous_memory() - before < 200e6
+
+
+TRAIN = """
+import sys, torch
+from pathlib import Path
+
+def anonymous():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon"))
+
+before = anonymous()
+import reticent as rt
+examples = rt.data.mapped(sys.argv[1] + "/x.npy", sys.argv[1] + "/y.npy")
+model = torch.nn.Linear(1000, 10)
+trained = rt.fit(model, examples, noise_multiplier=1.0, epochs=5 * 2048 / len(examples), batch_size=2048, lr=0.1)
+print(trained.rounds, anonymous() - before)
+"""
+
+
+@pytest.mark.slow
+def test_training_on_20_gigabytes_takes_less_than_2_of_memory(huge):
+    np.save(huge / "y.npy", np.zeros(5_000_000, np.int64))
+    done = subprocess.run([sys.executable, "-c", TRAIN, str(huge)], capture_output=True, text=True, check=True)
+    rounds, memory = map(int, done.stdout.split())
+    assert rounds == 5
+    assert memory < 2e9
 
 
 def test_mapped_labels_are_counted(tmp_path):

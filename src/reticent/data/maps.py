@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import mmap
 import warnings
 from pathlib import Path
 
@@ -9,8 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from reticent.data.arrays import Array
 from reticent.data.examples import Examples
 from reticent.errors import DataError
+
+
+_SMALL_ROW = 1 << 14
 
 
 def map_array(path: str | Path, *, writable: bool = False) -> Tensor:
@@ -19,6 +25,8 @@ def map_array(path: str | Path, *, writable: bool = False) -> Tensor:
         array = np.load(path, mmap_mode="c" if writable else "r")
     except (OSError, ValueError) as error:
         raise DataError(f"cannot map {path} ({error}): it must be a plain array saved with numpy.save") from error
+    if not writable:
+        _expect_scattered_rows(array)
     with warnings.catch_warnings():
         # PyTorch has no read-only tensors and says so; the map refuses writes by itself.
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable", category=UserWarning)
@@ -35,3 +43,10 @@ def mapped(x: str | Path, y: str | Path) -> Examples:
     tensor([2])
     """
     return Examples(map_array(x), map_array(y).clone())
+
+
+def _expect_scattered_rows(array: Array) -> None:
+    """Private draws are scattered: reading ahead around each small row would read the file many times over."""
+    row = array.itemsize * math.prod(array.shape[1:])
+    if isinstance(array.base, mmap.mmap) and row <= _SMALL_ROW and hasattr(mmap, "MADV_RANDOM"):
+        array.base.madvise(mmap.MADV_RANDOM)

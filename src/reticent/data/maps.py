@@ -15,7 +15,6 @@ from reticent.data.arrays import Array
 from reticent.data.examples import Examples
 from reticent.errors import DataError
 
-
 _SMALL_ROW = 1 << 14
 
 
@@ -47,6 +46,7 @@ def mapped(x: str | Path, y: str | Path) -> Examples:
 
 def _expect_scattered_rows(array: Array) -> None:
     """Private draws are scattered: reading ahead around each small row would read the file many times over."""
+    below: object = array.base
     row = array.itemsize * math.prod(array.shape[1:])
-    if isinstance(array.base, mmap.mmap) and row <= _SMALL_ROW and hasattr(mmap, "MADV_RANDOM"):
-        array.base.madvise(mmap.MADV_RANDOM)
+    if isinstance(below, mmap.mmap) and row <= _SMALL_ROW and hasattr(mmap, "MADV_RANDOM"):
+        below.madvise(mmap.MADV_RANDOM)

@@ -7,15 +7,9 @@ import pytest
 import torch
 from scipy.special import softmax
 
-from reticent.attacks.learned import black_box_split, blind, cross_fitted, posterior_features, transferred
+from reticent.attacks.learned import blind, cross_fitted, posterior_features, transferred
 from reticent.attacks.metrics import Scores, auc, auc_standard_error
 from reticent.errors import SettingError
-
-
-def test_the_split_is_a_partition_in_the_papers_proportion() -> None:
-    parts = black_box_split(600, seed=1)
-    assert [len(part) for part in parts] == [200, 100, 200, 100]
-    assert sorted(np.concatenate(parts)) == list(range(600))
 
 
 def test_features_do_not_depend_on_the_order_of_the_classes(rng: np.random.Generator) -> None:

@@ -1,6 +1,6 @@
 """Attacks: what a model gives away about its training examples; attacks end in scores, metrics only see scores."""
 
-from reticent.attacks.learned import black_box_split, blind, cross_fitted, posterior_features, transferred
+from reticent.attacks.learned import blind, cross_fitted, posterior_features, transferred
 from reticent.attacks.lira import lira_offline, lira_online
 from reticent.attacks.metrics import (
     Accuracy,
@@ -38,7 +38,6 @@ __all__ = [
     "auc_interval",
     "balanced_accuracy",
     "balanced_design",
-    "black_box_split",
     "blind",
     "by_loss",
     "by_population",

@@ -41,18 +41,6 @@ def posterior_features(posteriors: Floats, labels: Ints, top: int | None = 3) ->
     return np.column_stack([ordered, right]).astype(np.float64)
 
 
-def black_box_split(records: int, *, seed: int) -> tuple[Ints, Ints, Ints, Ints]:
-    """Target-train, target-test, shadow-train, shadow-test in the proportion 2:1:2:1 (Fu et al. 2024).
-
-    >>> [len(part) for part in black_box_split(60, seed=0)]
-    [20, 10, 20, 10]
-    """
-    order = np.random.default_rng(seed).permutation(records)
-    ends = [records * share // 6 for share in (2, 3, 5)]
-    first, second, third, fourth = np.split(order, ends)
-    return first, second, third, fourth
-
-
 def transferred(
     shadow: tuple[Floats, Floats], target: tuple[Floats, Floats], kind: Learner, *, seed: int = 0
 ) -> Scores:

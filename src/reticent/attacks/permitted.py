@@ -7,7 +7,8 @@ import math
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from reticent.attacks.intervals import Floats
+from reticent.attacks.intervals import Floats, rates_at_least, rates_at_most
+from reticent.attacks.metrics import Scores
 
 
 def permitted_tpr(fpr: Floats, epsilon: float, delta: float) -> Floats:
@@ -48,3 +49,20 @@ def permitted_auc_gaussian(mu: float) -> float:
     0.5
     """
     return float(ndtr(mu / math.sqrt(2)))
+
+
+def exceeds(scores: Scores, epsilon: float, delta: float, *, alpha: float = 1e-3, points: int = 50) -> bool:
+    """Whether an attack surely did better than (epsilon, delta)-DP permits: a bug alarm, not a proof.
+
+    (The records of one model are not independent runs; `reticent.audits` has the tests that are.)
+
+    >>> exceeds(Scores(np.ones(500), np.zeros(500)), epsilon=1.0, delta=1e-5)
+    True
+    """
+    everything = np.concatenate([scores.members, scores.outsiders])
+    cuts = np.unique(np.quantile(everything, np.linspace(0.01, 0.99, points)))
+    level = alpha / (2 * len(cuts))
+    right, wrong = ((side >= cuts[:, None]).sum(axis=1) for side in (scores.members, scores.outsiders))
+    fpr = rates_at_most(wrong, len(scores.outsiders), level)
+    tpr = rates_at_least(right, len(scores.members), level)
+    return bool((tpr > permitted_tpr(fpr, epsilon, delta)).any())

@@ -60,6 +60,19 @@ def balanced_design(models: int, records: int, *, seed: int) -> Bools:
     return order.argsort(axis=0) < models // 2
 
 
+def paired_design(models: int, records: int, *, seed: int) -> Bools:
+    """A balanced design in which every model also has exactly half of the records: models come in opposite pairs.
+
+    >>> paired_design(4, 6, seed=0).sum(axis=1)
+    array([3, 3, 3, 3])
+    """
+    if models < 2 or models % 2 or records % 2:
+        raise SettingError(f"pairs need even numbers of models and records, not {models} and {records}")
+    rng = np.random.default_rng(seed)
+    halves = [rng.permutation(records) < records // 2 for _ in range(models // 2)]
+    return np.stack([side for half in halves for side in (half, ~half)])
+
+
 @dataclass(frozen=True, eq=False)
 class Signals:
     """The score matrix: phi of models x records, who was trained on what, and phi of records no model saw."""

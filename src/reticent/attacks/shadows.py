@@ -1,0 +1,83 @@
+"""Shadow models: many trainings of one pipeline, side by side, each kept on disk as soon as it is done."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from reticent.attacks.intervals import Floats
+from reticent.errors import ResumeError
+
+Train = Callable[[int], Floats]
+"""Trains shadow number i and answers with its logits; must be importable by name if it is to run in processes."""
+
+Tell = Callable[[int, int], None]
+
+
+def train_shadows(
+    train: Train,
+    count: int,
+    *,
+    jobs: int = 1,
+    folder: Path | None = None,
+    design: dict[str, object] | None = None,
+    tell: Tell = lambda _done, _total: None,
+) -> Floats:
+    """The logits of all shadows, stacked; those found in `folder` are not trained again.
+
+    >>> train_shadows(lambda number: np.full((1, 2), float(number)), 3)[:, 0, 0]
+    array([0., 1., 2.])
+    """
+    if folder is not None:
+        _claim(folder, design or {})
+    found = {number: logits for number in range(count) if (logits := _stored(folder, number)) is not None}
+    tell(len(found), count)
+    missing = [number for number in range(count) if number not in found]
+    for number, logits in _trained(train, missing, jobs):
+        if folder is not None:
+            _store(folder, number, logits)
+        found[number] = logits
+        tell(len(found), count)
+    return np.stack([found[number] for number in range(count)])
+
+
+def _trained(train: Train, numbers: list[int], jobs: int) -> Iterator[tuple[int, Floats]]:
+    if jobs <= 1 or len(numbers) <= 1:
+        yield from ((number, train(number)) for number in numbers)
+        return
+    fresh = multiprocessing.get_context("spawn")  # a forked torch can hang on the threads it inherits
+    with ProcessPoolExecutor(min(jobs, len(numbers)), fresh, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        running = {pool.submit(train, number): number for number in numbers}
+        yield from ((running[done], done.result()) for done in as_completed(running))
+
+
+def _claim(folder: Path, design: dict[str, object]) -> None:
+    """Shadows of another design must not be mixed in."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path, mine = folder / "design.json", json.dumps(design, sort_keys=True)
+    if path.exists() and path.read_text() != mine:
+        raise ResumeError(f"{folder} holds shadow models of another design: give the same settings, or another folder")
+    path.write_text(mine)
+
+
+def _place(folder: Path, number: int) -> Path:
+    return folder / f"shadow-{number:03d}.npy"
+
+
+def _stored(folder: Path | None, number: int) -> Floats | None:
+    if folder is None or not _place(folder, number).exists():
+        return None
+    return np.asarray(np.load(_place(folder, number)), dtype=np.float64)
+
+
+def _store(folder: Path, number: int, logits: Floats) -> None:
+    """Whole or not at all: a crash must not leave half a model's answers behind."""
+    new = _place(folder, number).with_suffix(".new.npy")
+    np.save(new, logits)
+    new.replace(_place(folder, number))

@@ -1,0 +1,101 @@
+"""The suite: every attack by its name, on one target with its shadows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import softmax
+from torch import Tensor, nn
+
+from reticent.attacks.intervals import Floats
+from reticent.attacks.learned import Learner, cross_fitted, posterior_features, transferred
+from reticent.attacks.lira import lira_offline, lira_online
+from reticent.attacks.metrics import Scores
+from reticent.attacks.rmia import rmia_offline
+from reticent.attacks.signals import Bools, Ints, Round, Signals, confidence
+from reticent.attacks.thresholds import by_loss, by_population, by_reference, by_shadow
+from reticent.attacks.whitebox import logits_of, white_box_features
+from reticent.errors import UnknownName
+
+OFFLINE_A = 0.3
+"""The share that Zarifzadeh et al. 2024 use where it cannot be tuned on another model."""
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A trained model, records whose membership is known to the judge alone, and shadows of the same pipeline.
+
+    `logits` are shadows x (records, then population) x classes; `keep` says which shadow saw which record.
+    """
+
+    model: nn.Module
+    x: Tensor
+    y: Tensor
+    members: Bools
+    population: tuple[Tensor, Tensor]
+    logits: Floats
+    keep: Bools
+
+    def signals(self) -> Signals:
+        """The score matrix of the shadows alone, for figures that pool many models."""
+        phi = np.stack([confidence(one, self._labels()) for one in self.logits])
+        return Signals(phi[:, : len(self.y)], self.keep, phi[:, len(self.y) :])
+
+    def round(self) -> Round:
+        """What the adversary has against the target."""
+        shadows, own = self.signals(), confidence(self.own_logits(), self._labels())
+        cut = len(self.y)
+        return Round(own[:cut], shadows.phi, self.keep, ~self.keep, own[cut:], shadows.population)
+
+    def own_logits(self) -> Floats:
+        """What the target itself says of records and population."""
+        return np.concatenate([logits_of(self.model, x) for x in (self.x, self.population[0])])
+
+    def _labels(self) -> Ints:
+        return np.concatenate([self.y.numpy(), self.population[1].numpy()])
+
+
+def _black_box(kind: Learner) -> Callable[[Target], Floats]:
+    def attack(target: Target) -> Floats:
+        """Learn on every shadow's members and non-members at once, with the posteriors it gives them."""
+        cut, labels = len(target.y), target.y.numpy()
+        features = [posterior_features(softmax(one[:cut], axis=1), labels) for one in target.logits]
+        seen = np.concatenate([own[keep] for own, keep in zip(features, target.keep, strict=True)])
+        unseen = np.concatenate([own[~keep] for own, keep in zip(features, target.keep, strict=True)])
+        asked = posterior_features(softmax(target.own_logits()[:cut], axis=1), labels)
+        return transferred((seen, unseen), (asked, asked), kind).members
+
+    return attack
+
+
+def _white_box(target: Target) -> Floats:
+    return cross_fitted(white_box_features(target.model, target.x, target.y), target.members)
+
+
+ATTACKS: dict[str, Callable[[Target], Floats]] = {
+    "loss": lambda target: by_loss(target.round()),
+    "population": lambda target: by_population(target.round()),
+    "reference": lambda target: by_reference(target.round()),
+    "shadow": lambda target: by_shadow(target.round()),
+    "lira": lambda target: lira_online(target.round()),
+    "lira-offline": lambda target: lira_offline(target.round()),
+    "rmia": lambda target: rmia_offline(target.round(), OFFLINE_A),
+    "blackbox": _black_box("mlp"),
+    "blackbox-forest": _black_box("forest"),
+    "whitebox": _white_box,
+}
+
+
+def check_attacks(names: Sequence[str]) -> None:
+    """Refuse names that nobody knows before anything is trained."""
+    for name in names:
+        if name not in ATTACKS:
+            raise UnknownName("attack", name, ATTACKS)
+
+
+def run_attack(name: str, target: Target) -> Scores:
+    """The scores of one attack on the target, told apart by who was trained on."""
+    check_attacks([name])
+    return Scores.of(ATTACKS[name](target), target.members)

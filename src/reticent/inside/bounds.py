@@ -61,5 +61,9 @@ class Normalise:
 
 
 def finite(weights: Tensor, norms: Tensor) -> Tensor:
-    """The weights, with 0 for examples whose gradient is not finite: they take part and count for nothing."""
-    return torch.where(torch.isfinite(norms), weights, torch.zeros_like(weights))
+    """The weights, with 0 for examples whose gradient is not finite: they take part and count for nothing.
+
+    So do gradients so long that their weight would be subnormal: it would be rounded, and the bound missed.
+    """
+    usable = torch.isfinite(norms) & (weights >= torch.finfo(weights.dtype).tiny)
+    return torch.where(usable, weights, torch.zeros_like(weights))

@@ -4,8 +4,10 @@ import pytest
 import torch
 from torch import nn
 
-from reticent import models
+from reticent import fit, models
 from reticent.errors import ModelError, UnknownName
+from reticent.gradients import norms
+from reticent.losses import cross_entropy
 from reticent.models.residual import DE_ET_AL, PLAIN, PLAIN_WITH_BIAS, StandardisedConv2d
 
 # Shape of one input, classes, parameters: the papers' tables, counted.
@@ -163,3 +165,29 @@ def test_vit_without_its_package_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "transformers", None)
     with pytest.raises(ModelError, match="reticent\\[vit\\]"):
         models.vit()
+
+
+PRIVATE = [case for case in EVERY if not case[0].startswith("wrn") and case[1] != (3, 32, 32)]
+
+
+@pytest.mark.parametrize(("name", "inputs", "classes"), PRIVATE)
+def test_every_small_network_trains_privately(name, inputs, classes):
+    torch.manual_seed(0)
+    model = models.build(name, inputs=inputs, classes=classes)
+    before = [parameter.clone() for parameter in model.parameters()]
+    labels = torch.arange(6) % classes
+    fit(model, (batch(name, inputs, rows=6), labels), noise_multiplier=1.0, epochs=1, batch_size=6, lr=0.1, delta=0.01)
+    assert all(not torch.equal(old, new) for old, new in zip(before, model.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("style", [DE_ET_AL, PLAIN])
+def test_gradients_of_residual_networks_are_per_example(style):
+    """Standardised kernels are a convolution with a forward of its own: no shortcut for plain ones may take them."""
+    torch.manual_seed(0)
+    model = models.WideResNet(10, 1, classes=5, style=style)
+    x, y = torch.rand(3, 3, 12, 12), torch.tensor([0, 3, 4])
+    one_by_one = []
+    for row in range(3):
+        loss = nn.functional.cross_entropy(model(x[row : row + 1]), y[row : row + 1])
+        one_by_one.append(torch.cat([g.flatten() for g in torch.autograd.grad(loss, list(model.parameters()))]).norm())
+    torch.testing.assert_close(norms(model, cross_entropy, (x, y)), torch.stack(one_by_one), rtol=1e-4, atol=1e-5)

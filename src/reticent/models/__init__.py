@@ -1,7 +1,7 @@
 """The papers' networks; none of them mixes examples, so none has BatchNorm."""
 
 from reticent.models.activations import TemperedSigmoid, activation
-from reticent.models.convolutional import cnn
+from reticent.models.convolutional import PublicNormalise, cnn
 from reticent.models.plain import head, linear, mlp
 from reticent.models.recurrent import ReviewRnn, rnn
 from reticent.models.registry import build, names
@@ -10,6 +10,7 @@ from reticent.models.scattering import scattering_cnn, scattering_linear
 from reticent.models.transformer import VitFeatures, vit
 
 __all__ = [
+    "PublicNormalise",
     "ReviewRnn",
     "TemperedSigmoid",
     "VitFeatures",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
@@ -14,12 +16,16 @@ _SMALL = 20
 
 
 class PublicNormalise(nn.Module):
-    """Subtract and divide by constants that do not come from the private data."""
+    """Subtract and divide by one number a channel, public from the start or released and paid for.
 
-    def __init__(self, mean: tuple[float, ...], std: tuple[float, ...]):
+    >>> PublicNormalise([0.5], [0.25])(torch.ones(1, 1, 1, 1)).item()
+    2.0
+    """
+
+    def __init__(self, mean: Sequence[float] | Tensor, std: Sequence[float] | Tensor):
         super().__init__()
-        self.register_buffer("mean", torch.tensor(mean).reshape(-1, 1, 1), persistent=False)
-        self.register_buffer("std", torch.tensor(std).reshape(-1, 1, 1), persistent=False)
+        self.register_buffer("mean", torch.as_tensor(mean).reshape(-1, 1, 1))
+        self.register_buffer("std", torch.as_tensor(std).reshape(-1, 1, 1))
 
     def forward(self, x: Tensor) -> Tensor:
         return (x - self.mean) / self.std  # type: ignore[operator]

@@ -7,8 +7,14 @@ from typing import Annotated
 
 import typer
 
+from reticent.cli import data
+from reticent.cli.account import account
+from reticent.cli.attack import attack
+from reticent.cli.audit import audit
+from reticent.cli.compare import compare
 from reticent.cli.demo import demo
 from reticent.cli.methods import methods
+from reticent.cli.report import report
 from reticent.cli.train import train
 from reticent.errors import ReticentError
 
@@ -19,8 +25,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Train models that keep their training data to themselves, and say exactly what is proved.",
 )
-for command in (train, methods, demo):
+for command in (train, compare, account, attack, audit, report, methods, demo):
     app.command()(command)
+app.add_typer(data.app, name="data")
 
 
 @app.callback(invoke_without_command=True)

@@ -2,40 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from scipy.optimize import brentq
-
 from reticent.accounting.budget import Budget
-from reticent.accounting.events import (
-    AnnealedRelease,
-    Event,
-    Gaussian,
-    SelectiveAttempt,
-    SelectiveRelease,
-    Subsampled,
-    Tally,
-)
-from reticent.accounting.price import Accountant, quick_epsilon
+from reticent.accounting.events import Gaussian, Subsampled, Tally
+from reticent.accounting.price import Accountant
 from reticent.accounting.price import epsilon as price_of
+from reticent.accounting.search import geometric_search, least_affordable
 from reticent.errors import SettingError
-
-PRECISION = 1e-4
-"""Relative width at which a search stops; the affordable end is returned."""
-
-LEAST_NOISE, MOST_NOISE = 1e-2, 1e7
-
-
-def steps_of(sample_rate: float, noise_multiplier: float, steps: int) -> Tally:
-    """The tally of so many plain private steps.
-
-    >>> steps_of(0.1, 1.0, 5)
-    {Subsampled(rate=0.1, inner=Gaussian(noise_multiplier=1.0)): 5}
-    """
-    return {Subsampled(sample_rate, Gaussian(noise_multiplier)): steps}
 
 
 def noise_multiplier(
@@ -52,52 +27,15 @@ def noise_multiplier(
 
 
 def least_noise(tally_of: Callable[[float], Tally], budget: Budget) -> float:
-    """The least noise whose tally is within the budget; the tally must cost less the more noise there is."""
+    """The least noise whose tally is within the budget; the tally must cost less the more noise there is.
 
-    def affords(noise: float) -> bool:
-        return within(tally_of(noise), budget)
-
-    def excess(log_noise: float) -> float:
-        cost = quick_epsilon(tally_of(math.exp(log_noise)), budget.delta, budget.accountant)
-        return math.log(min(max(cost / budget.epsilon, 1e-9), 1e9))
-
-    guess = _search(lambda noise: _roughly(tally_of(noise), budget), LEAST_NOISE, MOST_NOISE, 1.05)
-    low, high = _bracket(excess, math.log(guess), budget)
-    noise = math.exp(brentq(excess, low, high, xtol=PRECISION / 2)) if high > low else math.exp(high)
-    while not affords(noise):
-        noise *= 1 + PRECISION / 2
+    >>> 6.4 < least_noise(lambda noise: {Gaussian(noise): 3}, Budget(1.0, 1e-5)) < 6.6
+    True
+    """
+    noise = least_affordable(tally_of, budget)
+    while not within(tally_of(noise), budget):
+        noise *= 1 + 1e-4
     return noise
-
-
-def _bracket(excess: Callable[[float], float], guess: float, budget: Budget) -> tuple[float, float]:
-    """Log noises round the place where the excess over the budget turns from above 0 to 0 or less."""
-    low = high = guess
-    stride = 0.1
-    while excess(high) > 0:
-        low, high, stride = high, high + stride, 2 * stride
-        if high > math.log(MOST_NOISE) + 1:
-            raise SettingError(
-                f"no noise reaches epsilon {budget.epsilon:g}: what the plan releases besides costs more than that"
-            )
-    while low == high or excess(low) <= 0:
-        low, high, stride = low - stride, low, 2 * stride
-        if low < math.log(LEAST_NOISE):
-            return high, high
-    return low, high
-
-
-def _roughly(tally: Tally, budget: Budget) -> bool:
-    """A cheap first opinion on `within`: every selective attempt or release counted as a plain step."""
-    plain: Counter[Event] = Counter()
-    for event, count in tally.items():
-        match event:
-            case SelectiveAttempt(rate, noise) | SelectiveRelease(SelectiveAttempt(rate, noise)):
-                plain[Subsampled(rate, Gaussian(noise))] += count
-            case AnnealedRelease(rate, noise):
-                plain[Subsampled(rate, Gaussian(noise))] += count
-            case _:
-                plain[event] += count
-    return price_of(plain, budget.delta, accountant="rdp") <= budget.epsilon
 
 
 def steps(epsilon: float, delta: float, sample_rate: float, noise_multiplier: float, **options: Any) -> int:
@@ -121,9 +59,7 @@ def sample_rate(epsilon: float, delta: float, noise_multiplier: float, steps: in
     def affords(gap: float) -> bool:
         return within(steps_of(1 / gap, noise_multiplier, steps), budget)
 
-    if affords(1.0):
-        return 1.0
-    return 1 / _search(affords, 1.0, 1e8)
+    return 1.0 if affords(1.0) else 1 / geometric_search(affords, 1.0, 1e8, 1 + 1e-4)
 
 
 def batch_size(
@@ -146,13 +82,13 @@ def rounds(tally_of: Callable[[int], Tally], budget: Budget, most: int | None = 
     return largest(lambda count: within(tally_of(count), budget), most)
 
 
-def within(tally: Tally, budget: Budget) -> bool:
+def within(events: Tally, budget: Budget) -> bool:
     """Whether a budget covers a whole tally.
 
     >>> within({Gaussian(10.0): 7}, Budget(1.0, 1e-5))
     True
     """
-    return price_of(tally, budget.delta, accountant=budget.accountant) <= budget.epsilon
+    return price_of(events, budget.delta, accountant=budget.accountant) <= budget.epsilon
 
 
 def largest(affords: Callable[[int], bool], most: int | None = None) -> int:
@@ -173,12 +109,13 @@ def largest(affords: Callable[[int], bool], most: int | None = None) -> int:
     return low
 
 
-def _search(affords: Callable[[float], bool], low: float, high: float, ratio: float = 1 + PRECISION) -> float:
-    """The affordable end of the bracket round the place where `affords` turns true."""
-    while high / low > ratio:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if affords(middle) else (middle, high)
-    return high
+def steps_of(sample_rate: float, noise_multiplier: float, steps: int) -> Tally:
+    """The tally of so many plain private steps.
+
+    >>> steps_of(0.1, 1.0, 5)
+    {Subsampled(rate=0.1, inner=Gaussian(noise_multiplier=1.0)): 5}
+    """
+    return {Subsampled(sample_rate, Gaussian(noise_multiplier)): steps}
 
 
 def _check_rate(rate: float) -> None:

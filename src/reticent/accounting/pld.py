@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -18,10 +19,19 @@ from reticent.accounting.selective_loss import attempt_loss
 Pair = tuple[Loss, Loss]
 """The losses of both directions: one record removed, one record added."""
 
-RESOLUTION, COARSE_RESOLUTION, FEW = 32, 12, 8
-"""Grid steps in one standard deviation of an average event's loss: fine for a few distinct events, coarse for many."""
 
-MOST_POINTS = 2**18
+@dataclass(frozen=True)
+class Grid:
+    """How finely losses are told apart: steps in one standard deviation of an average event's loss, and most points."""
+
+    resolution: float
+    most_points: int
+
+
+FINE, MANY, COARSE = Grid(32, 2**17), Grid(16, 2**17), Grid(6, 2**15)
+"""For a few distinct events, for many, and for searches; all of them err upwards."""
+
+FEW = 8
 
 
 def has_pld(event: Event) -> bool:
@@ -43,10 +53,10 @@ def has_pld(event: Event) -> bool:
             return False
 
 
-def distribution(tally: Mapping[Event, int], *, resolution: float | None = None) -> Pair:
+def distribution(tally: Mapping[Event, int], grid: Grid | None = None) -> Pair:
     """The loss distributions of a whole tally, pessimistic, on a grid chosen from its Renyi curve."""
     merged = merge_gaussians(tally)
-    step = _grid_step(merged, resolution or (RESOLUTION if len(merged) <= FEW else COARSE_RESOLUTION))
+    step = _grid_step(merged, grid or (FINE if len(merged) <= FEW else MANY))
     pairs = [event_loss(event, step) for event in merged]
     counts = list(merged.values())
     return compose([pair[0] for pair in pairs], counts), compose([pair[1] for pair in pairs], counts)
@@ -71,13 +81,13 @@ def merge_gaussians(tally: Mapping[Event, int]) -> dict[Event, int]:
     return merged
 
 
-def _grid_step(tally: Mapping[Event, int], resolution: float) -> float:
-    """A power of two, fine against the spread of an average event, coarse enough for `MOST_POINTS`."""
+def _grid_step(tally: Mapping[Event, int], grid: Grid) -> float:
+    """A power of two, fine against the spread of an average event, coarse enough for the most points."""
     order = np.array([1.5])
     variance = sum(count * 2 / 1.5 * float(curve(event, order)[0]) for event, count in tally.items())
     widest = max([16 * math.sqrt(variance), *(_width(event) for event in tally)])
-    step = math.sqrt(variance) / resolution / max(math.sqrt(sum(tally.values())), 32)
-    return 2.0 ** math.floor(math.log2(max(step, widest / MOST_POINTS)))
+    step = math.sqrt(variance) / grid.resolution / max(math.sqrt(sum(tally.values())), 32)
+    return 2.0 ** math.floor(math.log2(max(step, widest / grid.most_points)))
 
 
 def _width(event: Event) -> float:

@@ -121,32 +121,22 @@ MANY_CURVES, MANY_LAWS, CELLS = 1000, 256, 128
 """Above so many distinct events noises are rounded down: to a thousand values for curves, 128 for distributions."""
 
 
-def renyi_epsilon(events: Tally, delta: float) -> Found:
+def renyi_epsilon(events: Tally, delta: float, orders: Array = ORDERS) -> Found:
     """Epsilon by the Renyi curve of the whole tally, and its order."""
     few = events if len(events) <= MANY_CURVES else coarsen(events, MANY_CURVES)
-    total = total_curve(few)
+    total = total_curve(few, orders)
     cut = capped_mass(events)
     if not cut:
-        return to_epsilon(ORDERS, total, delta)
-    return _with_cap(lambda left: to_epsilon(ORDERS, total, left), delta, cut)
+        return to_epsilon(orders, total, delta)
+    return _with_cap(lambda left: to_epsilon(orders, total, left), delta, cut)
 
 
-def loss_epsilon(events: Tally, delta: float) -> float | None:
+def loss_epsilon(events: Tally, delta: float, grid: losses.Grid | None = None) -> float | None:
     """Epsilon by the loss distribution of the whole tally, or None where an event has none."""
     if not all(losses.has_pld(event) for event in events):
         return None
     few = events if len(events) <= MANY_LAWS else coarsen(events, CELLS)
-    return max(law.epsilon(delta) for law in losses.distribution(few))
-
-
-def quick_epsilon(events: Tally, delta: float, accountant: Accountant) -> float:
-    """An epsilon at least as large as the price, by one accountant only: for searches that ask often."""
-    simple = tally(events)
-    if accountant != "rdp" and simple:
-        loss = loss_epsilon(simple, delta)
-        if loss is not None:
-            return loss
-    return epsilon(simple, delta, accountant="rdp")
+    return max(law.epsilon(delta) for law in losses.distribution(few, grid))
 
 
 def capped_mass(events: Tally) -> float:

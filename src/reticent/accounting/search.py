@@ -1,0 +1,125 @@
+"""The search for the least noise a budget affords: roughly by plain curves, then on a coarse grid, then finely."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+from reticent.accounting.budget import Budget
+from reticent.accounting.events import (
+    AnnealedRelease,
+    Event,
+    Gaussian,
+    SelectiveAttempt,
+    SelectiveRelease,
+    Subsampled,
+    Tally,
+)
+from reticent.accounting.pld import COARSE, Grid, has_pld
+from reticent.accounting.price import epsilon, loss_epsilon, renyi_epsilon
+from reticent.accounting.rdp import KNOTS, ORDERS
+from reticent.accounting.simplify import tally
+from reticent.errors import SettingError
+
+LEAST_NOISE, MOST_NOISE = 1e-2, 1e7
+
+Cost = Callable[[Tally], float]
+
+
+def least_affordable(tally_of: Callable[[float], Tally], budget: Budget) -> float:
+    """The least noise whose tally is within the budget, up to 1e-4 of itself."""
+    rough = geometric_search(lambda noise: _roughly(tally_of(noise), budget), LEAST_NOISE, MOST_NOISE, 1.05)
+    log_noise = math.log(rough)
+    for stage in _stages(tally_of(rough), budget):
+        log_noise = _root(tally_of, stage, log_noise, budget)
+    return math.exp(log_noise)
+
+
+class Stage(NamedTuple):
+    """A cost function, how far to look round the last answer at first, and how closely in the end."""
+
+    cost: Cost
+    stride: float
+    precision: float
+
+
+def _stages(example: Tally, budget: Budget) -> list[Stage]:
+    """From quick to sharp."""
+    simple = tally(example)
+    if budget.accountant != "rdp" and all(has_pld(event) for event in simple):
+        return [Stage(_by_loss(budget.delta, COARSE), 0.1, 1e-3), Stage(_by_loss(budget.delta, None), 0.01, 5e-5)]
+    orders = _few_orders(simple, budget.delta) if any(isinstance(event, COSTLY) for event in simple) else ORDERS
+    return [Stage(lambda events: renyi_epsilon(tally(events), budget.delta, orders)[0], 0.1, 5e-5)]
+
+
+def _by_loss(delta: float, grid: Grid | None) -> Cost:
+    def cost(events: Tally) -> float:
+        found = loss_epsilon(tally(events), delta, grid)
+        return math.inf if found is None else found
+
+    return cost
+
+
+COSTLY = (SelectiveAttempt, SelectiveRelease, AnnealedRelease)
+
+
+def _few_orders(example: Tally, delta: float) -> NDArray[np.float64]:
+    """The knots round the best order: at a given epsilon it hardly depends on the noise."""
+    _, order = renyi_epsilon(example, delta)
+    place = int(np.argmin(np.abs(KNOTS - (order or 4.0))))
+    start = min(max(place - 3, 0), len(KNOTS) - 7)
+    return KNOTS[start : start + 7]
+
+
+def _roughly(events: Tally, budget: Budget) -> bool:
+    """A cheap first opinion: every selective attempt or release counted as a plain step."""
+    plain: Counter[Event] = Counter()
+    for event, count in events.items():
+        match event:
+            case SelectiveAttempt(rate, noise) | SelectiveRelease(SelectiveAttempt(rate, noise)):
+                plain[Subsampled(rate, Gaussian(noise))] += count
+            case AnnealedRelease(rate, noise):
+                plain[Subsampled(rate, Gaussian(noise))] += count
+            case _:
+                plain[event] += count
+    return epsilon(plain, budget.delta, accountant="rdp") <= budget.epsilon
+
+
+def _root(tally_of: Callable[[float], Tally], stage: Stage, guess: float, budget: Budget) -> float:
+    """The log noise at which the cost falls to the budget."""
+
+    @cache
+    def excess(log_noise: float) -> float:
+        return math.log(min(max(stage.cost(tally_of(math.exp(log_noise))) / budget.epsilon, 1e-9), 1e9))
+
+    low, high, stride = guess, guess, stage.stride
+    while excess(high) > 0:
+        low, high, stride = high, high + stride, 2 * stride
+        if high > math.log(MOST_NOISE) + 1:
+            raise SettingError(
+                f"no noise reaches epsilon {budget.epsilon:g}: what the plan releases besides costs more than that"
+            )
+    while low == high or excess(low) <= 0:
+        low, high, stride = low - stride, low, 2 * stride
+        if low < math.log(LEAST_NOISE):
+            return high
+    return float(brentq(excess, low, high, xtol=stage.precision))
+
+
+def geometric_search(affords: Callable[[float], bool], low: float, high: float, ratio: float) -> float:
+    """The affordable end of a bracket of this ratio round the place where `affords` turns true.
+
+    >>> 7 <= geometric_search(lambda value: value >= 7, 1.0, 100.0, 1.01) < 7.1
+    True
+    """
+    while high / low > ratio:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if affords(middle) else (middle, high)
+    return high

@@ -23,7 +23,7 @@ from reticent.inside import Coins, Dials, Flat, Loss, Task, Vault, store
 from reticent.inside.diagnostics import Diagnostics
 from reticent.losses import cross_entropy
 from reticent.methods import Method, plan
-from reticent.outside import Charge, Listening, Proposal, Trial
+from reticent.outside import Charge, Listening, Proposal, TailAverage, Trial
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,8 @@ class Run:
     """A private training run: iterate over it, and each turn is one round.
 
     The number of rounds, and with it the guarantee, is fixed before the first one. With a `folder` the run writes its
-    ledger and checkpoints there, and `resume=True` goes on exactly where a crash stopped it.
+    ledger and checkpoints there, and `resume=True` goes on exactly where a crash stopped it. `average_last` is the
+    share of the last rounds whose weights are averaged in the end.
 
     >>> import reticent as rt
     >>> net, x, y = nn.Linear(2, 2), torch.randn(100, 2), torch.zeros(100, dtype=torch.long)
@@ -63,6 +64,7 @@ class Run:
         delta: float | None = None,
         scheduler: LRScheduler | None = None,
         seed: int | None = None,
+        average_last: float = 0.0,
         max_physical_batch_size: int | None = None,
         folder: str | Path | None = None,
         resume: bool = False,
@@ -83,6 +85,7 @@ class Run:
         self.model, self.optimizer, self.scheduler = model, optimizer, scheduler
         self.number = self.kept = self.rejections = 0
         self.dials = self.plan.dials
+        self._average = TailAverage(average_last, self.plan.rounds)
         self._diagnostics = Diagnostics() if private_diagnostics else None
         self._task = Task(model, loss, Flat(model), max_physical_batch_size, self._diagnostics)
         self._settings = self._describe(method, loss, seed)
@@ -133,6 +136,9 @@ class Run:
         self.number += 1
         self.kept += kept
         self.rejections = 0 if kept else self.rejections + 1
+        self._average.take(self.number, self._task.flat.vector)
+        if self.number == self.plan.rounds and self._average.value is not None:
+            self._task.flat.vector.copy_(self._average.value)
         if self._folder is not None and (self._folder.due() or self.number == self.plan.rounds):
             self.save()
         return Step(self.number, kept)
@@ -232,6 +238,7 @@ class Run:
             "kept": self.kept,
             "rejections": self.rejections,
             "dials": asdict(self.dials),
+            "average": [self._average.count, self._average.value],
             "model": dict(self.model.state_dict()),
             "optimizer": self.optimizer.state_dict(),
             "scheduler": self.scheduler.state_dict() if self.scheduler is not None else None,
@@ -246,6 +253,7 @@ class Run:
             )
         self.number, self.kept, self.rejections = tree["number"], tree["kept"], tree["rejections"]
         self.dials = Dials(**tree["dials"])
+        self._average.count, self._average.value = tree["average"]
         self._vault.memory.update(tree["memory"])
         self.model.load_state_dict(tree["model"])
         self.optimizer.load_state_dict(tree["optimizer"])
@@ -262,6 +270,7 @@ class Run:
             "parameters": self._task.flat.shapes(),
             "optimizer": type(self.optimizer).__qualname__,
             "scheduler": type(self.scheduler).__qualname__,
+            "average_last": self._average.share,
             "seed": seed,
         }
 

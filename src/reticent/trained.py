@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,7 @@ import torch
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 from torch.optim import SGD, Adam, Optimizer
-from torch.optim.lr_scheduler import LRScheduler
+from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
 from reticent.accounting import Budget, Guarantee
 from reticent.checkpoint import replace_file, unwritable
@@ -163,6 +164,17 @@ def make_optimizer(name: str, model: nn.Module, lr: float | None, momentum: floa
         case "adam":
             return Adam(trainable, lr=0.01 if lr is None else lr)
     raise UnknownName("optimizer", name, ["adam", "sgd"])
+
+
+def make_scheduler(name: str | None, optimizer: Optimizer, rounds: int) -> LRScheduler | None:
+    """A learning rate that falls to 0 over so many kept updates: "linear" or "cosine"; None keeps it as it is."""
+    shapes = {"linear": lambda done: 1 - done, "cosine": lambda done: (1 + math.cos(math.pi * done)) / 2}
+    if name is None or name == "constant":
+        return None
+    if name not in shapes:
+        raise UnknownName("schedule", name, [*shapes, "constant"])
+    shape = shapes[name]
+    return LambdaLR(optimizer, lambda step: shape(min(step / rounds, 1.0)))
 
 
 def _without_options(method: Method, options: dict[str, Any]) -> Method:

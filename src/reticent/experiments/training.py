@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +19,7 @@ from reticent.errors import ResumeError, SettingError
 from reticent.experiments.recipe import Recipe, check_names
 from reticent.methods.plan import default_delta
 from reticent.train import Run, Step
-from reticent.trained import Trained, accuracy, make_optimizer
+from reticent.trained import Trained, accuracy, make_optimizer, make_scheduler
 
 Progress = Callable[[Run, Step], None]
 
@@ -79,15 +80,19 @@ def prepare(recipe: Recipe, dataset: data.Dataset, out: Path | None = None, *, r
     method = methods.get(recipe.method, **{name: value for name, value in options.items() if value is not None})
     size = len(private)
     delta = recipe.delta if recipe.delta is not None else default_delta(size)
+    optimizer = make_optimizer(method.optimizer, model, recipe.lr, recipe.momentum)
+    rounds = math.ceil((recipe.epochs or 1) * size / min(recipe.batch_size or size, size))
     return Run(
         model,
-        make_optimizer(method.optimizer, model, recipe.lr, recipe.momentum),
+        optimizer,
         private,
         method=method,
         batch_size=min(recipe.batch_size or size, size),
         epochs=recipe.epochs,
         budget=Budget(recipe.epsilon, delta) if recipe.epsilon is not None else None,
         delta=delta,
+        scheduler=make_scheduler(recipe.schedule, optimizer, rounds),
+        average_last=recipe.average_last or 0.0,
         seed=recipe.seed,
         max_physical_batch_size=recipe.max_physical_batch_size,
         folder=out,

@@ -3,6 +3,7 @@
 from reticent.outside.adaptive import Adaptive, Listening
 from reticent.outside.after import After
 from reticent.outside.annealing import Annealed, PrivateAnswer, PublicHoldout
+from reticent.outside.averaging import TailAverage
 from reticent.outside.best_length import BestLength
 from reticent.outside.controls import Control, Steady
 from reticent.outside.decay import ExponentialDecay, NoiseDecay, PolynomialDecay, StepDecay, TimeDecay
@@ -41,6 +42,7 @@ __all__ = [
     "SmoothTest",
     "Steady",
     "StepDecay",
+    "TailAverage",
     "Terms",
     "TimeDecay",
     "Trial",

@@ -15,16 +15,17 @@ from reticent.gradients.forms import Dense, Form
 from reticent.gradients.general import one_per_example
 from reticent.gradients.layouts import Layout
 from reticent.gradients.registry import RULES
-from reticent.gradients.tape import Site, Tape
+from reticent.gradients.tape import Plan, Site, Tape
 from reticent.gradients.uses import Forms, Use
 
 
 class Books(Tape):
     """Runs the rules, collects the forms, and takes the squared norms while the backward pass goes by."""
 
-    def __init__(self, parameters: Mapping[str, nn.Parameter], n: int, layouts: Mapping[Site, Layout]):
-        super().__init__(parameters, n, layouts)
+    def __init__(self, parameters: Mapping[str, nn.Parameter], n: int, plan: Plan):
+        super().__init__(parameters, n, plan)
         self._pending: Counter[int] = Counter()
+        self._uses: dict[int, list[Form]] = {}
         self._forms: dict[int, Form] = {}
         self._squares: dict[int, Tensor] = {}
 
@@ -44,20 +45,24 @@ class Books(Tape):
             key = id(value)
             if not self.follows(value):
                 continue
-            self._forms[key] = self._forms[key].plus(form) if key in self._forms else form
+            self._uses.setdefault(key, []).append(form)
             self._pending[key] -= 1
             if not self._pending[key] and key not in self.roots and key not in shared:
                 self._measure(key)
 
+    def _joined(self, key: int) -> Form:
+        form, *others = self._uses.pop(key)
+        return form.joined(others) if others else form
+
     def _measure(self, key: int) -> None:
-        self._squares[key], self._forms[key] = self._forms[key].measure()
+        self._squares[key], self._forms[key] = self._joined(key).measure()
 
     def close(self) -> Tensor:
         """Take what is left, parameters used through other tensors last, and give the norms."""
         for key, (value, roots) in self.roots.items():
-            if key in self._forms:
-                self._pull_back(value, roots, self._forms.pop(key).dense())
-        for key in self._forms.keys() - self._squares.keys():
+            if key in self._uses:
+                self._pull_back(value, roots, self._joined(key).dense())
+        for key in list(self._uses):
             self._measure(key)
         return torch.stack(list(self._squares.values())).sum(0).sqrt()
 
@@ -67,8 +72,16 @@ class Books(Tape):
         )
         for root, gradient in zip(roots, found, strict=True):
             if gradient is not None:
-                form, key = Dense(gradient), id(root)
-                self._forms[key] = self._forms[key].plus(form) if key in self._forms else form
+                self._uses.setdefault(id(root), []).append(Dense(gradient))
+
+    def held_bytes(self) -> int:
+        """Say how much memory the forms keep until the weights are known."""
+        return sum(
+            tensor.nbytes
+            for form in self._forms.values()
+            for tensor in vars(form).values()
+            if isinstance(tensor, Tensor)
+        )
 
     def add_to(self, totals: Mapping[str, Tensor], norms: Tensor, weights: Tensor) -> None:
         """Add every parameter's weighted gradients to its total; an example without a finite norm is left out."""
@@ -83,16 +96,13 @@ class Books(Tape):
 
 
 def passes(
-    model: nn.Module,
-    loss: PerExampleLoss,
-    batch: Batch,
-    parameters: Mapping[str, nn.Parameter],
-    layouts: Mapping[Site, Layout],
+    model: nn.Module, loss: PerExampleLoss, batch: Batch, parameters: Mapping[str, nn.Parameter], plan: Plan
 ) -> tuple[Books, Tensor]:
     """Run both passes and give the books, closed, with the norms."""
-    books = Books(parameters, size(batch), layouts)
-    with torch.enable_grad(), books:
-        losses = one_per_example(loss(model, batch), books.n)
-    torch.autograd.grad(losses.sum(), books.anchor, allow_unused=True)
-    with torch.no_grad():
-        return books, books.close()
+    books = Books(parameters, size(batch), plan)
+    with plan.scratch.in_use():
+        with torch.enable_grad(), books:
+            losses = one_per_example(loss(model, batch), books.n)
+        torch.autograd.grad(losses.sum(), books.anchor, allow_unused=True)
+        with torch.no_grad():
+            return books, books.close()

@@ -11,7 +11,7 @@ from reticent.errors import ModelError
 from reticent.gradients import general
 from reticent.gradients.batches import Batch, PerExampleLoss, chunks, size
 from reticent.gradients.bookkeeping import passes
-from reticent.gradients.planning import layouts_of
+from reticent.gradients.planning import plan_of
 
 
 def norms_and_sum(
@@ -42,15 +42,13 @@ def norms_and_sum(
         into = {name: torch.zeros_like(parameter) for name, parameter in parameters.items()}
     found = [torch.empty(0, dtype=next(iter(parameters.values())).dtype)]
     if size(batch):
-        layouts = layouts_of(model, per_example_loss, batch, parameters)
-        limit = max_physical_batch_size or size(batch)
-        if layouts is None:
-            limit = min(limit, general.held_examples(model))
-        for part in chunks(batch, limit):
-            if layouts is None:
+        plan = plan_of(model, per_example_loss, batch, parameters)
+        at_once = general.held_examples(model) if plan is None else plan.at_once
+        for part in chunks(batch, min(max_physical_batch_size or at_once, at_once)):
+            if plan is None:
                 found.append(general.add_sum(model, per_example_loss, part, weigh, into))
             else:
-                books, norms = passes(model, per_example_loss, part, parameters, layouts)
+                books, norms = passes(model, per_example_loss, part, parameters, plan)
                 books.add_to(into, norms, weigh(norms))
                 found.append(norms)
     return torch.cat(found), {name: into[name] for name in parameters}

@@ -18,7 +18,7 @@ from reticent.gradients.general import norms_and_sum_of, one_per_example
 from reticent.gradients.layouts import Layout
 from reticent.gradients.randomness import undisturbed
 from reticent.gradients.registry import RULES
-from reticent.gradients.tape import NoRule, Site, Tape
+from reticent.gradients.tape import NoRule, Plan, Site, Tape
 
 log = logging.getLogger("reticent.gradients")
 
@@ -26,13 +26,16 @@ log = logging.getLogger("reticent.gradients")
 PROBED = 3
 # A wrong rule is off by far more than float32 rounds.
 ROUNDING = 1e-3
+# What a micro-batch keeps should fit this many bytes of cache, unless it would be too few examples to be worth a pass.
+CACHE = 2**24
+FEWEST = 8
 
 
 class _Probe(Tape):
     """Runs every known function as it is and keeps the gradients that pass each site."""
 
-    def __init__(self, parameters: Mapping[str, nn.Parameter], n: int, layouts: Mapping[Site, Layout]):
-        super().__init__(parameters, n, layouts)
+    def __init__(self, parameters: Mapping[str, nn.Parameter], n: int, plan: Plan):
+        super().__init__(parameters, n, plan)
         self.seen: dict[Site, list[list[Tensor]]] = {}
         self.example = 0
 
@@ -40,7 +43,7 @@ class _Probe(Tape):
         plain = [self.plain(value) for value in args]
         result = func(*plain, **{key: self.plain(value) for key, value in kwargs.items()})
         if not RULES[func].located:
-            return result
+            return self._part_of_the_graph(result)
         gradients = [torch.zeros_like(result) for _ in range(self.n)]
         self.seen.setdefault(site, []).append(gradients)
 
@@ -49,6 +52,11 @@ class _Probe(Tape):
 
         return self.tap(result, show)
 
+    def _part_of_the_graph(self, result: Any) -> Any:
+        if isinstance(result, tuple):
+            return tuple(self._part_of_the_graph(value) for value in result)
+        return self.tap(result, lambda _: None) if isinstance(result, Tensor) else result
+
 
 def _locate(
     model: nn.Module, loss: PerExampleLoss, batch: Batch, parameters: Mapping[str, nn.Parameter]
@@ -56,7 +64,7 @@ def _locate(
     """Find where the examples are at every site; what all examples share becomes part of the parameters."""
     found: dict[Site, Layout] = {}
     while True:
-        probe = _Probe(parameters, size(batch), found)
+        probe = _Probe(parameters, size(batch), Plan(found))
         with torch.enable_grad(), probe:
             losses = one_per_example(loss(model, batch), probe.n)
         _refuse_hidden(losses, parameters)
@@ -88,11 +96,7 @@ def _refuse_hidden(losses: Tensor, parameters: Mapping[str, nn.Parameter]) -> No
 
 
 def _prove(
-    model: nn.Module,
-    loss: PerExampleLoss,
-    batch: Batch,
-    parameters: Mapping[str, nn.Parameter],
-    found: Mapping[Site, Layout],
+    model: nn.Module, loss: PerExampleLoss, batch: Batch, parameters: Mapping[str, nn.Parameter], plan: Plan
 ) -> None:
     """Compare norms and sum with one backward pass for each example over the same forward pass."""
 
@@ -102,7 +106,7 @@ def _prove(
     state = torch.get_rng_state()
     expected, expected_sums = norms_and_sum_of(_one_backward_each(model, loss, batch, parameters), weigh)
     torch.set_rng_state(state)
-    books, norms = passes(model, loss, batch, parameters, found)
+    books, norms = passes(model, loss, batch, parameters, plan)
     sums = {name: torch.zeros_like(parameter) for name, parameter in parameters.items()}
     books.add_to(sums, norms, weigh(norms))
     pairs = {"norms": (norms, expected)} | {name: (sums[name], expected_sums[name]) for name in parameters}
@@ -128,12 +132,12 @@ def _one_backward_each(
     return found
 
 
-_plans: weakref.WeakKeyDictionary[nn.Module, dict[Any, dict[Site, Layout] | None]] = weakref.WeakKeyDictionary()
+_plans: weakref.WeakKeyDictionary[nn.Module, dict[Any, Plan | None]] = weakref.WeakKeyDictionary()
 
 
-def layouts_of(
+def plan_of(
     model: nn.Module, loss: PerExampleLoss, batch: Batch, parameters: Mapping[str, nn.Parameter]
-) -> dict[Site, Layout] | None:
+) -> Plan | None:
     """Give the plan for a model, made once and kept while the model lives; None sends it to the general path."""
     plans = _plans.setdefault(model, {})
     key = (
@@ -149,15 +153,40 @@ def layouts_of(
     return plans[key]
 
 
-def _plan(
-    model: nn.Module, loss: PerExampleLoss, few: Batch, parameters: Mapping[str, nn.Parameter]
-) -> dict[Site, Layout] | None:
+def _plan(model: nn.Module, loss: PerExampleLoss, few: Batch, parameters: Mapping[str, nn.Parameter]) -> Plan | None:
     try:
-        found = _locate(model, loss, few, parameters)
-        _prove(model, loss, few, parameters, found)
-        return found
+        plan = Plan(_locate(model, loss, few, parameters))
+        _prove(model, loss, few, parameters, plan)
     except ModelError:
         raise
     except Exception as reason:  # whatever a model does that the tape cannot follow, the general path can, or says why
         log.warning("%s takes the general path, exact but slower: %s", type(model).__name__, reason)
         return None
+    at_once = _examples_at_once(model, loss, few, parameters, plan)
+    for channels_last in (True, False):
+        better = Plan(plan.layouts, channels_last, at_once)
+        try:
+            passes(model, loss, few, parameters, better)
+        except RuntimeError:  # a model that takes views of images needs them in the usual order
+            continue
+        break
+    return better
+
+
+def _examples_at_once(
+    model: nn.Module, loss: PerExampleLoss, few: Batch, parameters: Mapping[str, nn.Parameter], plan: Plan
+) -> int:
+    """Choose a micro-batch whose tensors fit the cache, from what a few examples make autograd keep."""
+    own = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
+    kept = {}
+
+    def note(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        books, _ = passes(model, loss, few, parameters, plan)
+    each = (sum(kept.values()) + books.held_bytes()) // size(few)
+    return max(FEWEST, CACHE // max(1, each))

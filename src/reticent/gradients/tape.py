@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import torch
@@ -13,6 +14,7 @@ from torch.overrides import TorchFunctionMode
 
 from reticent.gradients.layouts import Layout
 from reticent.gradients.registry import RULES
+from reticent.gradients.scratch import Scratch
 
 # Where parameters are used: the function's name, and the names of the parameters it was given.
 Site: TypeAlias = tuple[str, tuple[str, ...]]
@@ -23,6 +25,16 @@ class NoRule(Exception):  # noqa: N818 - not a mistake: the general path takes o
 
     def __init__(self, site: Site, why: str):
         super().__init__(f"{site[0]}({', '.join(site[1])}): {why}")
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What is known of a model before its passes: where the examples are at each site, and how to run it."""
+
+    layouts: Mapping[Site, Layout]
+    channels_last: bool = False
+    at_once: int = 1
+    scratch: Scratch = field(default_factory=Scratch)
 
 
 class _Tap(torch.autograd.Function):
@@ -46,11 +58,11 @@ class Tape(TorchFunctionMode, ABC):
     What is made from parameters only is followed like a parameter; `roots` says from which parameters it was made.
     """
 
-    def __init__(self, parameters: Mapping[str, nn.Parameter], n: int, layouts: Mapping[Site, Layout]):
+    def __init__(self, parameters: Mapping[str, nn.Parameter], n: int, plan: Plan):
         super().__init__()
         self.n = n
+        self.plan = plan
         self.anchor = torch.zeros((), requires_grad=True)
-        self._layouts = layouts
         self._names = {id(parameter): name for name, parameter in parameters.items()}
         self.roots: dict[int, tuple[Tensor, list[nn.Parameter]]] = {}
         self._parameters = {id(parameter): parameter for parameter in parameters.values()}
@@ -77,7 +89,7 @@ class Tape(TorchFunctionMode, ABC):
         if not followed:
             return func(*args, **kwargs)
         site = (getattr(func, "__name__", str(func)), tuple(self._names[id(value)] for value in followed))
-        if self._layouts.get(site) is not Layout.NOWHERE and self._knows(func, args, kwargs):
+        if self.plan.layouts.get(site) is not Layout.NOWHERE and self._knows(func, args, kwargs):
             return self.use(site, func, args, kwargs)
         return self._derive(site, func, args, kwargs)
 
@@ -115,9 +127,9 @@ class Tape(TorchFunctionMode, ABC):
 
     def layout(self, site: Site) -> Layout:
         """Say where the examples are at a site that planning has seen."""
-        if site not in self._layouts:
+        if site not in self.plan.layouts:
             raise NoRule(site, "not seen when the model was planned")
-        return self._layouts[site]
+        return self.plan.layouts[site]
 
 
 def _values(args: Iterable[Any], kwargs: Mapping[str, Any]) -> Iterator[Any]:

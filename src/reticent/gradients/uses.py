@@ -9,7 +9,7 @@ from torch import Tensor
 
 from reticent.gradients.forms import Form
 from reticent.gradients.layouts import Layout
-from reticent.gradients.tape import NoRule, Site
+from reticent.gradients.tape import NoRule, Plan, Site
 
 Forms: TypeAlias = Iterator[tuple[Tensor | None, Form]]
 
@@ -18,6 +18,8 @@ class Collector(Protocol):
     """What a use needs of the book-keeping around it."""
 
     n: int
+    anchor: Tensor
+    plan: Plan
 
     def follows(self, value: object) -> bool: ...
     def plain(self, value: Any) -> Any: ...
@@ -31,6 +33,8 @@ class Use:
 
     def __init__(self, books: Collector, site: Site, layout: Layout):
         self.n = books.n
+        self.anchor = books.anchor
+        self.channels_last = books.plan.channels_last
         self.site = site
         self.layout = layout
         self._books = books
@@ -69,6 +73,14 @@ class Use:
             self._books.receive(forms(gradient))
 
         return self._books.tap(value, show)
+
+    def expect(self, given: Iterable[Tensor | None]) -> None:
+        """Announce one form for each of the parameters `given`, to come by `collect`."""
+        self._books.expect(given)
+
+    def collect(self, forms: Forms) -> None:
+        """Hand in forms of which no tap sees the gradient."""
+        self._books.receive(forms)
 
     def refuse(self, why: str) -> NoRule:
         """Say that this use has no exact rule."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -41,14 +42,17 @@ class Form(ABC):
     def keep(self, rows: Tensor) -> Form:
         """Leave out all examples but these."""
 
-    def plus(self, other: Form) -> Form:
-        """Add the gradients of a second use of the parameter: first the sum, then the norm."""
-        return Dense(self.dense() + other.dense())
+    def joined(self, others: Sequence[Form]) -> Form:
+        """Add the gradients of the parameter's other uses: first the sum, then the norm."""
+        total = self.dense()
+        for other in others:
+            total = total + other.dense()
+        return Dense(total)
 
 
 @dataclass(frozen=True, eq=False)
 class Dense(Form):
-    """Gradients written out.
+    """Gradients written out, in an order of their own if `shaped` turns that into the parameter's.
 
     >>> form, total = Dense(torch.tensor([[3.0, 4.0], [0.0, 2.0]])), torch.zeros(2)
     >>> form.add_to(total, torch.tensor([1.0, 10.0]))
@@ -57,16 +61,18 @@ class Dense(Form):
     """
 
     gradients: Tensor
+    shaped: Callable[[Tensor], Tensor] | None = None
 
     def measure(self) -> tuple[Tensor, Form]:
         return squares(self.gradients), self
 
     def add_to(self, total: Tensor, weights: Tensor) -> None:
         flat = self.gradients.flatten(1)
-        total += (weights.to(flat.dtype) @ flat).view(total.shape)
+        summed = (weights.to(flat.dtype) @ flat).view(1, *self.gradients.shape[1:])
+        total += summed[0] if self.shaped is None else self.shaped(summed)[0]
 
     def dense(self) -> Tensor:
-        return self.gradients
+        return self.gradients if self.shaped is None else self.shaped(self.gradients)
 
     def keep(self, rows: Tensor) -> Form:
-        return Dense(self.gradients[rows])
+        return Dense(self.gradients[rows], self.shaped)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from reticent.gradients.forms.dense import Form
+from reticent.gradients.scratch import empty
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,10 +33,10 @@ class Lookup(Form):
         order = self.index.sort(dim=1)
         starts = torch.ones_like(self.index, dtype=torch.bool)
         starts[:, 1:] = order.values[:, 1:] != order.values[:, :-1]
-        segment = starts.flatten().cumsum(0) - 1
-        source = (order.indices + torch.arange(n, device=self.index.device)[:, None] * positions).flatten()
+        segment = (starts.flatten().cumsum(0) - 1).view(n, positions)
+        belongs = torch.empty_like(segment).scatter_(1, order.indices, segment)
         rows = self.rows.flatten(0, 1)
-        sums = rows.new_zeros(int(segment[-1]) + 1, rows.shape[1]).index_add_(0, segment, rows[source])
+        sums = empty((int(segment[-1, -1]) + 1, rows.shape[1]), rows).zero_().index_add_(0, belongs.flatten(), rows)
         owner = torch.arange(n, device=self.index.device)[:, None].expand_as(starts)[starts]
         return rows.new_zeros(n).index_add_(0, owner, torch.linalg.vector_norm(sums, dim=1).square()), self
 
@@ -50,7 +52,9 @@ class Lookup(Form):
     def keep(self, rows: Tensor) -> Form:
         return Lookup(self.index[rows], self.rows[rows], self.size)
 
-    def plus(self, other: Form) -> Form:
-        if isinstance(other, Lookup):
-            return Lookup(torch.cat([self.index, other.index], 1), torch.cat([self.rows, other.rows], 1), self.size)
-        return super().plus(other)
+    def joined(self, others: Sequence[Form]) -> Form:
+        """More uses are more positions."""
+        uses = [self, *(other for other in others if isinstance(other, Lookup))]
+        if len(uses) <= len(others):
+            return super().joined(others)
+        return Lookup(torch.cat([use.index for use in uses], 1), torch.cat([use.rows for use in uses], 1), self.size)

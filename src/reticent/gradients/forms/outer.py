@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from reticent.gradients.forms.dense import Dense, Form, squares
+from reticent.gradients.scratch import empty
 
 # Writing, reading and weighing one entry of a gradient costs about this many multiplications.
 TRAFFIC = 32
@@ -47,15 +49,18 @@ class Outer(Form):
         total.addmm_(left.flatten(0, 1).T, right.flatten(0, 1))
 
     def dense(self) -> Tensor:
-        return torch.bmm(self.left.transpose(1, 2), self.right)
+        n, _, p = self.left.shape
+        return torch.bmm(self.left.transpose(1, 2), self.right, out=empty((n, p, self.right.shape[2]), self.left))
 
     def keep(self, rows: Tensor) -> Form:
         return Outer(self.left[rows], self.right[rows])
 
-    def plus(self, other: Form) -> Form:
-        if isinstance(other, Outer):
-            return Outer(torch.cat([self.left, other.left], 1), torch.cat([self.right, other.right], 1))
-        return super().plus(other)
+    def joined(self, others: Sequence[Form]) -> Form:
+        """More uses are more positions."""
+        uses = [self, *(other for other in others if isinstance(other, Outer))]
+        if len(uses) <= len(others):
+            return super().joined(others)
+        return Outer(torch.cat([use.left for use in uses], 1), torch.cat([use.right for use in uses], 1))
 
 
 def by_gram(left: Tensor, right: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from reticent.gradients.forms.dense import Dense, Form
+from reticent.gradients.scratch import empty
 
 # Patches are copied for a few examples at a time, so that they are still in the cache when they are multiplied.
 CACHED = 2**18
@@ -32,23 +33,25 @@ class Patches(Form):
     groups: int
 
     def measure(self) -> tuple[Tensor, Form]:
-        written = self._written()
-        return written.measure()[0], written
+        return self._written().measure()
 
-    def _written(self) -> _Weights:
+    def _written(self) -> Dense:
         n = len(self.image)
         channels, out = self.image.shape[-1], self.outgoing.shape[-1]
         places = math.prod(self.outgoing.shape[1:-1])
         taps = math.prod(self.kernel)
         at_once = min(n, max(2, CACHED // (places * taps * channels)))
-        patches = self.image.new_empty(at_once, places, taps * channels)
-        found = self.image.new_empty(n, out, taps * channels // self.groups)
+        patches = empty((at_once, places, taps * channels), self.image, brief=True)
+        found = empty((n, out, taps * channels // self.groups), self.image)
         for start in range(0, n, at_once):
             some = slice(start, min(n, start + at_once))
             held = patches[: some.stop - some.start]
             held.view(-1, *self.outgoing.shape[1:-1], *self.kernel, channels).copy_(self._windows(some))
             self._multiply(self.outgoing[some].flatten(1, -2), held, found[some])
-        return _Weights(found, self.kernel)
+        return Dense(found, self._channels_second)
+
+    def _channels_second(self, found: Tensor) -> Tensor:
+        return found.view(*found.shape[:2], *self.kernel, -1).movedim(-1, 2)
 
     def _windows(self, some: slice) -> Tensor:
         """All patches of some examples as one overlapping view."""
@@ -78,31 +81,6 @@ class Patches(Form):
 
     def keep(self, rows: Tensor) -> Form:
         return replace(self, image=self.image[rows], outgoing=self.outgoing[rows])
-
-
-@dataclass(frozen=True, eq=False)
-class _Weights(Form):
-    """Convolution weights written out with the channels last, as the patches give them."""
-
-    gradients: Tensor
-    kernel: tuple[int, ...]
-
-    def measure(self) -> tuple[Tensor, Form]:
-        return Dense(self.gradients).measure()[0], self
-
-    def add_to(self, total: Tensor, weights: Tensor) -> None:
-        summed = weights.to(self.gradients.dtype) @ self.gradients.flatten(1)
-        total += self._shaped(summed.view(1, *self.gradients.shape[1:]))[0]
-
-    def dense(self) -> Tensor:
-        return self._shaped(self.gradients)
-
-    def keep(self, rows: Tensor) -> Form:
-        return replace(self, gradients=self.gradients[rows])
-
-    def _shaped(self, gradients: Tensor) -> Tensor:
-        n, out = gradients.shape[:2]
-        return gradients.view(n, out, *self.kernel, -1).movedim(-1, 2)
 
 
 def padded(image: Tensor, padding: Sequence[tuple[int, int]]) -> Tensor:

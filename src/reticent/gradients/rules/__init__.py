@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from reticent.gradients.rules import broadcast, convolution, embedding, linear, normalisation
+from reticent.gradients.rules import broadcast, convolution, embedding, linear, normalisation, recurrent
 
-__all__ = ["broadcast", "convolution", "embedding", "linear", "normalisation"]
+__all__ = ["broadcast", "convolution", "embedding", "linear", "normalisation", "recurrent"]

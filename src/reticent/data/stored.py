@@ -31,6 +31,14 @@ class Layout:
     published: str = ""  # its table in fingerprints.toml, where this form decodes to other arrays than the rest
     md5: tuple[str, ...] = ()  # of the files, where their authors publish that and nobody the decoded arrays
 
+    def in_brief(self) -> str:
+        """Its first file, and how many more there are.
+
+        >>> Layout(("a.gz", "b.gz"), lambda folder: {}).in_brief()
+        'a.gz and 1 more'
+        """
+        return self.files[0] + (f" and {len(self.files) - 1} more" if len(self.files) > 1 else "")
+
     def present(self, folder: Path) -> bool:
         """Whether every file of this form is in the folder."""
         return all((folder / file).exists() for file in self.files)
@@ -75,10 +83,10 @@ class Stored:
         for layout in self.layouts:
             if layout.present(folder):
                 return folder, layout
-        looked = "; ".join(" + ".join(layout.files) for layout in self.layouts)
+        looked = "; ".join(layout.in_brief() for layout in self.layouts)
         raise DataError(
-            f"{self.name} is not in {folder} (looked for: {looked}). "
-            f"Run `reticent data get {self.name}`, or set $RETICENT_DATA to the folder that holds {self.name}/"
+            f"{self.name} is not in {folder}: run `reticent data get {self.name}`, or set $RETICENT_DATA to the folder "
+            f"that holds {self.name}/ (looked for: {looked})"
         )
 
 

@@ -1,0 +1,327 @@
+"""Mutants beyond the planted bugs: each is a small patch of one piece, named after the mistake it repeats."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import broken_checks as checks
+import numpy as np
+import torch
+
+import reticent.accounting.conversions as conversions
+import reticent.audits.claims as claims
+import reticent.audits.one_run as one_run
+import reticent.inside.bounds as bounds
+import reticent.inside.queries as queries
+import reticent.train as train
+from reticent.accounting import Gaussian, Ledger, Planned, Subsampled, calibrate
+from reticent.attacks import intervals, learned, lira, rmia, signals
+from reticent.attacks.learned import make_learner
+from reticent.audits.counts import Evidence
+from reticent.audits.gaussian import gdp_epsilon
+from reticent.inside import Coins, GradientSum, Vault
+from reticent.outside import Trial
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A wrong piece and the check that must notice it."""
+
+    name: str
+    owner: Any
+    attribute: str
+    broken: Callable[[Any], Any]
+    caught_by: Callable[[], None]
+
+    @contextmanager
+    def planted(self) -> Iterator[None]:
+        right = vars(self.owner)[self.attribute]
+        callable_right = right.__func__ if isinstance(right, staticmethod | classmethod) else right
+        setattr(self.owner, self.attribute, self.broken(callable_right))
+        try:
+            yield
+        finally:
+            setattr(self.owner, self.attribute, right)
+
+
+MUTANTS: list[Mutant] = []
+
+
+def mutant(owner: Any, attribute: str, caught_by: Callable[[], None]) -> Callable[[Any], Any]:
+    def note(broken: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        MUTANTS.append(Mutant(broken.__name__.replace("_", "-"), owner, attribute, broken, caught_by))
+        return broken
+
+    return note
+
+
+# -- gradients ---------------------------------------------------------------------------------------------------
+
+
+def with_norms(change: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Any], Any]:
+    """The same sum, weighed by norms that are a little wrong."""
+
+    def broken(right: Any) -> Any:
+        def wrapped(model: Any, loss: Any, batch: Any, weigh: Any, **rest: Any) -> Any:
+            return right(model, loss, batch, lambda norms: weigh(change(norms)), **rest)
+
+        return wrapped
+
+    return broken
+
+
+@mutant(queries, "norms_and_sum", checks.probes)
+def ghost_norm_too_small(right: Any) -> Any:
+    return with_norms(lambda norms: 0.9 * norms)(right)
+
+
+@mutant(queries, "norms_and_sum", checks.probes)
+def norm_in_half_precision(right: Any) -> Any:
+    return with_norms(lambda norms: norms.bfloat16().float())(right)
+
+
+@mutant(queries, "norms_and_sum", checks.micro_batches)
+def physical_batches_averaged_apart(right: Any) -> Any:
+    def wrapped(*args: Any, max_physical_batch_size: int | None = None, into: Any, **rest: Any) -> Any:
+        before = {name: part.clone() for name, part in into.items()}
+        found = right(*args, max_physical_batch_size=max_physical_batch_size, into=into, **rest)
+        if max_physical_batch_size is not None:
+            for name, part in into.items():
+                part.copy_(before[name] + (part - before[name]) / max_physical_batch_size)
+        return found
+
+    return wrapped
+
+
+@mutant(GradientSum, "answer", checks.probes)
+def bias_goes_round_the_clip(right: Any) -> Any:
+    def answer(self: GradientSum, taken: Any) -> torch.Tensor:
+        total = right(self, taken)
+        for batch in taken.batches():
+            if len(batch[0]):
+                self.task.flat.views(total)["second.bias"] += batch[1].sum()
+        return total
+
+    return answer
+
+
+@mutant(GradientSum, "answer", checks.known_gradients)
+def an_example_is_dropped_from_every_batch(right: Any) -> Any:
+    def answer(self: GradientSum, taken: Any) -> torch.Tensor:
+        fewer = dataclasses.replace(taken.draw, _index=taken.draw._index[:-1])
+        return right(self, dataclasses.replace(taken, draw=fewer))
+
+    return answer
+
+
+@mutant(bounds, "finite", checks.not_a_number)
+def not_a_number_passes(_right: Any) -> Any:
+    return lambda weights, norms: weights
+
+
+@mutant(train, "check", checks.batch_norm_refused)
+def batch_norm_accepted(_right: Any) -> Any:
+    return lambda *args, **rest: None
+
+
+# -- the loop, the trial, the ledger -----------------------------------------------------------------------------
+
+
+@mutant(Trial, "__exit__", checks.rejection_restores)
+def momentum_survives_a_rejection(right: Any) -> Any:
+    def leave(self: Trial, *error: Any) -> None:
+        state = dict(self._optimizer.state)
+        right(self, *error)
+        self._optimizer.state.update(state)
+
+    return leave
+
+
+@mutant(train.Run, "step", checks.selective_ledger)
+def rejected_rounds_not_charged(right: Any) -> Any:
+    def step(self: train.Run) -> Any:
+        done = right(self)
+        if not done.kept:
+            for place in [place for place in self.ledger._entries if place[0] == done.number - 1]:
+                event = self.ledger._entries.pop(place).event
+                self.ledger._tally[event] -= 1
+        return done
+
+    return step
+
+
+@mutant(Vault, "_write", checks.selective_ledger)
+def validation_answers_not_charged(right: Any) -> Any:
+    return lambda self, event, sealed: right(self, event, sealed) if sealed._value.ndim else None
+
+
+@mutant(Vault, "_write", checks.probes)
+def every_tenth_round_not_charged(right: Any) -> Any:
+    return lambda self, event, sealed: right(self, event, sealed) if self._round % 10 else None
+
+
+@mutant(Ledger, "_open", checks.resume_keeps_the_ledger)
+def resume_forgets_the_ledger(right: Any) -> Any:
+    def opened(self: Ledger, path: Any) -> None:
+        path.unlink(missing_ok=True)
+        right(self, path)
+
+    return opened
+
+
+@mutant(Ledger, "_same_or_refuse", checks.replay_is_refused_on_other_data)
+def replay_not_compared(_right: Any) -> Any:
+    return staticmethod(lambda before, now: None)
+
+
+@mutant(Planned, "covers", checks.no_round_past_the_plan)
+def one_round_past_the_budget(_right: Any) -> Any:
+    return lambda self, event: True
+
+
+@mutant(train, "_warn_of_large_delta", checks.large_delta_warned)
+def large_delta_not_mentioned(_right: Any) -> Any:
+    return lambda delta, size: None
+
+
+@mutant(Coins, "fresh", checks.secret_coins_differ)
+def every_run_has_the_same_key(_right: Any) -> Any:
+    return classmethod(lambda cls: cls(bytes(32), seeded=False))
+
+
+# -- accounting --------------------------------------------------------------------------------------------------
+
+
+@mutant(sys.modules["reticent.accounting.price"], "to_epsilon", checks.accountants_agree)
+def conversion_without_the_logarithm(right: Any) -> Any:
+    """As printed in equation 4 of SA-DPSGD."""
+    return lambda orders, rdp, delta, *rest: right(orders, rdp, math.exp(-delta), *rest)
+
+
+@mutant(conversions, "overhead", checks.accountants_agree)
+def conversion_too_kind(right: Any) -> Any:
+    return lambda orders, delta, *rest: right(orders, math.sqrt(delta), *rest)
+
+
+@mutant(checks, "price", checks.accountants_agree)
+def central_limit_as_a_certificate(right: Any) -> Any:
+    """Opacus' GDP accountant: mu = rate sqrt(T (e^(1/s^2) - 1)) as if it were exact."""
+
+    def priced(events: Any, delta: float, **rest: Any) -> Any:
+        ((event, count),) = events.items()
+        if not isinstance(event, Subsampled):
+            return right(events, delta, **rest)
+        noise = event.inner.noise_multiplier
+        mu = event.rate * math.sqrt(count * math.expm1(noise**-2))
+        return dataclasses.replace(right({Gaussian(1.0): 1}, delta), epsilon=gdp_epsilon(mu, delta))
+
+    return priced
+
+
+@mutant(calibrate, "noise_multiplier", checks.calibration_stays_within)
+def noise_rounded_down(right: Any) -> Any:
+    return lambda *args, **rest: math.floor(100 * right(*args, **rest)) / 100
+
+
+@mutant(checks, "sa_charge", checks.accepted_only_refuted)
+def accepted_updates_only(_right: Any) -> Any:
+    return lambda accepted, most_attempts: {Subsampled(0.05, Gaussian(2.0)): accepted}
+
+
+# -- attacks and audits ------------------------------------------------------------------------------------------
+
+
+@mutant(intervals, "rate_between", checks.interval_is_exact)
+def interval_with_alpha_on_each_side(right: Any) -> Any:
+    return lambda hits, trials, alpha=0.05: right(hits, trials, 2 * alpha)
+
+
+@mutant(Evidence, "split", checks.auditor_covers)
+def thresholds_from_the_certifying_runs(_right: Any) -> Any:
+    return lambda self, share=0.5: (self, self)
+
+
+@mutant(claims, "rates_at_most", checks.true_claims_survive)
+def rates_without_a_margin(_right: Any) -> Any:
+    return lambda hits, trials, alpha: np.asarray(hits) / trials
+
+
+@mutant(one_run, "p_value", checks.one_run_reference)
+def one_run_without_delta(right: Any) -> Any:
+    return lambda guesses, epsilon, delta: right(guesses, epsilon, 0.0)
+
+
+@mutant(signals.Signals, "round", checks.target_is_no_shadow)
+def target_among_its_shadows(right: Any) -> Any:
+    def view(self: Any, target: int) -> Any:
+        found = right(self, target)
+        return dataclasses.replace(found, shadows=self.phi, seen=self.keep, unseen=~self.keep)
+
+    return view
+
+
+@mutant(signals.Signals, "round", checks.nothing_found_in_nothing)
+def balanced_design_counted_out(right: Any) -> Any:
+    """All other models are used: how many saw a record then tells whether the target did."""
+
+    def view(self: Any, target: int) -> Any:
+        others = np.arange(len(self.phi)) != target
+        return dataclasses.replace(right(self, target), seen=self.keep[others], unseen=~self.keep[others])
+
+    return view
+
+
+@mutant(rmia, "tuned_offline_a", checks.membership_is_not_used)
+def offline_a_tuned_on_the_target(_right: Any) -> Any:
+    def tuned(found: Any, target: int) -> float:
+        view, keep = found.round(target), found.keep[target]
+        scored = {a: rmia.auc(rmia.Scores.of(rmia.rmia_offline(view, a), keep)) for a in rmia.OFFLINE_GRID}
+        return max(scored, key=lambda a: scored[a])
+
+    return tuned
+
+
+@mutant(lira, "_fit", checks.lira_spreads)
+def spread_of_the_other_side(right: Any) -> Any:
+    def fit(phi: Any, chosen: Any, variance: Any, side: str) -> Any:
+        mean, _ = right(phi, chosen, variance, side)
+        return mean, right(phi, ~chosen, variance, side)[1]
+
+    return fit
+
+
+@mutant(lira, "_fit", checks.lira_spreads)
+def spread_of_values_that_are_not_centred(right: Any) -> Any:
+    def fit(phi: Any, chosen: Any, variance: Any, side: str) -> Any:
+        mean, _ = right(phi, chosen, variance, side)
+        return mean, np.full_like(mean, phi[chosen].std())
+
+    return fit
+
+
+@mutant(learned, "cross_fitted", checks.cross_fitting_is_honest)
+def classifier_scores_what_it_was_fitted_on(_right: Any) -> Any:
+    def fitted(features: Any, keep: Any, kind: Any = "forest", *, seed: int = 0, **rest: Any) -> Any:
+        return make_learner(kind, seed).fit(features, keep).predict_proba(features)[:, 1]
+
+    return fitted
+
+
+@mutant(checks, "draw_records", checks.blind_sees_nothing)
+def outsiders_from_another_distribution(right: Any) -> Any:
+    def drawn(rng: Any) -> Any:
+        records, keep = right(rng)
+        return records + keep[:, None], keep
+
+    return drawn
+
+
+@mutant(signals, "paired_design", checks.shadows_have_the_targets_size)
+def shadows_of_another_size(right: Any) -> Any:
+    return lambda models, records, seed: right(models, records, seed=seed) & (np.arange(records) % 3 > 0)

@@ -1,0 +1,48 @@
+"""Every broken variant is caught by at least one fast check or probe; the right build passes all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import broken_checks
+import pytest
+from broken_mutants import MUTANTS, Mutant
+
+from reticent.audits.audit import PROBES
+from reticent.audits.findings import attempted
+from reticent.inside.planted import Bug, bugs
+from reticent.methods import dpsgd
+
+
+@pytest.mark.parametrize("check", broken_checks.CHECKS, ids=lambda check: check.__name__)
+def test_the_right_build_passes(check: Callable[[], None]) -> None:
+    check()
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_mutant_is_caught(mutant: Mutant) -> None:
+    with mutant.planted(), pytest.raises(AssertionError):
+        mutant.caught_by()
+
+
+@pytest.mark.parametrize("bug", bugs(), ids=lambda bug: bug.name)
+def test_a_planted_bug_is_caught_by_a_probe(bug: Bug) -> None:
+    method = dpsgd(noise_multiplier=1.0)
+    with bug.planted():
+        found = (attempted(name, lambda probe=probe: probe(method)) for name, probe in PROBES.items())
+        assert any(not finding.holds for finding in found)
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(bugs()) >= 10
+    assert len(MUTANTS) + len(bugs()) >= 30
+    names = [one.name for one in [*MUTANTS, *bugs()]]
+    assert len(set(names)) == len(names)
+
+
+def test_a_bug_is_gone_when_it_is_lifted() -> None:
+    for bug in bugs():
+        right = bug.owner.__dict__[bug.attribute]
+        with bug.planted():
+            assert bug.owner.__dict__[bug.attribute] is not right
+        assert bug.owner.__dict__[bug.attribute] is right

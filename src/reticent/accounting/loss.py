@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
-from scipy.signal import lfilter
 
 Array = NDArray[np.float64]
 
@@ -64,8 +63,11 @@ class Loss:
 
     def _shrunk(self) -> Array:
         """At every value v: the mass above it, each loss l weighted by exp(v - l)."""
-        shrink = math.exp(-self.step)
-        return np.asarray(lfilter([0.0, shrink], [1.0, -shrink], self.mass[::-1])[::-1])
+        found, reach = self.mass.copy(), 1
+        while reach < len(found) and self.step * reach < 50:  # sums over 1, 2, 4, ... neighbours
+            found[:-reach] += math.exp(-self.step * reach) * found[reach:]
+            reach *= 2
+        return np.asarray(found - self.mass)
 
 
 def from_library(pmf: Any) -> Loss:

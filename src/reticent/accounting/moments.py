@@ -13,7 +13,7 @@ from reticent.accounting.remainder import log_remainder
 
 Array = NDArray[np.float64]
 
-NODES = 6001
+NODES = 4001
 
 
 @dataclass(frozen=True, eq=False)

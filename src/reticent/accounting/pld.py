@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from dp_accounting.pld import common, privacy_loss_distribution
 
 from reticent.accounting.events import Composed, Event, Gaussian, Laplace, NoisyMax, SelectiveAttempt, Subsampled
 from reticent.accounting.gaussian_loss import gaussian_loss, loss_range
@@ -102,8 +101,7 @@ def _width(event: Event) -> float:
 
 @lru_cache(maxsize=512)
 def event_loss(event: Event, step: float) -> Pair:
-    """The loss distributions of one event on a grid, from dp-accounting."""
-    library = privacy_loss_distribution
+    """The loss distributions of one event on a grid."""
     match event:
         case Gaussian(noise_multiplier):
             return gaussian_loss(1.0, noise_multiplier, step)
@@ -111,20 +109,30 @@ def event_loss(event: Event, step: float) -> Pair:
             return gaussian_loss(rate, noise_multiplier, step)
         case SelectiveAttempt():
             return attempt_loss(event, step)
-        case Laplace(noise_multiplier):
-            pld = library.from_laplace_mechanism(noise_multiplier, value_discretization_interval=step)
-        case Subsampled(rate, Laplace(noise_multiplier)):
-            pld = library.from_laplace_mechanism(
-                noise_multiplier, value_discretization_interval=step, sampling_prob=rate
-            )
-        case NoisyMax(epsilon):
-            pure = common.DifferentialPrivacyParameters(epsilon, 0.0)
-            pld = library.from_privacy_parameters(pure, value_discretization_interval=step)
         case Composed(parts):
             pairs = [event_loss(part, step) for part in parts]
             ones = [1] * len(parts)
             return compose([pair[0] for pair in pairs], ones), compose([pair[1] for pair in pairs], ones)
         case _:
+            return _library_loss(event, step)
+
+
+def _library_loss(event: Event, step: float) -> Pair:
+    """The loss distributions of what is not Gaussian, from dp-accounting."""
+    from dp_accounting.pld import common, privacy_loss_distribution  # slow to import, seldom needed
+
+    match event:
+        case Laplace(noise_multiplier):
+            rate = 1.0
+        case Subsampled(rate, Laplace(noise_multiplier)):
+            pass
+        case NoisyMax(epsilon):
+            pure = common.DifferentialPrivacyParameters(epsilon, 0.0)
+            pld = privacy_loss_distribution.from_privacy_parameters(pure, value_discretization_interval=step)
+            return from_library(pld._pmf_remove), from_library(pld._pmf_add)
+        case _:
             raise ValueError(f"no loss distribution is known for {event}")
-    remove = from_library(pld._pmf_remove)
-    return remove, remove if pld._symmetric else from_library(pld._pmf_add)
+    pld = privacy_loss_distribution.from_laplace_mechanism(
+        noise_multiplier, value_discretization_interval=step, sampling_prob=rate
+    )
+    return from_library(pld._pmf_remove), from_library(pld._pmf_add)

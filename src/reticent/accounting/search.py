@@ -37,7 +37,8 @@ def least_affordable(tally_of: Callable[[float], Tally], budget: Budget) -> floa
     """The least noise whose tally is within the budget, up to 1e-4 of itself."""
     rough = geometric_search(lambda noise: _roughly(tally_of(noise), budget), LEAST_NOISE, MOST_NOISE, 1.05)
     log_noise = math.log(rough)
-    for stage in _stages(tally_of(rough), budget):
+    for grid, stride, precision in ((COARSE, 0.1, 1e-3), (None, 0.01, 5e-5)):
+        stage = Stage(_cost(tally_of(math.exp(log_noise)), budget, grid), stride, precision)
         log_noise = _root(tally_of, stage, log_noise, budget)
     return math.exp(log_noise)
 
@@ -50,13 +51,13 @@ class Stage(NamedTuple):
     precision: float
 
 
-def _stages(example: Tally, budget: Budget) -> list[Stage]:
-    """From quick to sharp."""
+def _cost(example: Tally, budget: Budget, grid: Grid | None) -> Cost:
+    """A bound on the price of tallies like the example, by one accountant: losses on a grid, or a few orders."""
     simple = tally(example)
     if budget.accountant != "rdp" and all(has_pld(event) for event in simple):
-        return [Stage(_by_loss(budget.delta, COARSE), 0.1, 1e-3), Stage(_by_loss(budget.delta, None), 0.01, 5e-5)]
+        return _by_loss(budget.delta, grid)
     orders = _few_orders(simple, budget.delta) if any(isinstance(event, COSTLY) for event in simple) else ORDERS
-    return [Stage(lambda events: renyi_epsilon(tally(events), budget.delta, orders)[0], 0.1, 5e-5)]
+    return lambda events: renyi_epsilon(tally(events), budget.delta, orders)[0]
 
 
 def _by_loss(delta: float, grid: Grid | None) -> Cost:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 if TYPE_CHECKING:
-    from reticent.accounting.quote import Numbers
+    from reticent.accounting.numbers import Numbers
 
 ANSWER = ("epsilon", "delta", "status", "route", "order", "accountant", "rdp", "pld", "as_claimed")
 
@@ -29,9 +29,7 @@ def account(
         str | None, Option(help="S: every attempt. C: accepted updates, attempts hidden. F: naive.")
     ] = None,
     cap: Annotated[int | None, Option(help="Most hidden attempts for one update (route C).", min=1)] = None,
-    max_rejections: Annotated[
-        int | None, Option(help="Rejections until an update is forced (SA-DPSGD).", min=0)
-    ] = None,
+    max_rejections: Annotated[int | None, Option(help="Rejections before an update is forced.", min=0)] = None,
     data_size: Annotated[int | None, Option(help="Number of examples.", min=1)] = None,
     batch_size: Annotated[float | None, Option(help="Expected batch size.", min=1)] = None,
     epochs: Annotated[int | None, Option(help="Epochs.", min=1)] = None,
@@ -46,14 +44,15 @@ def account(
     as_json: Annotated[bool, Option("--json", help="Answer in JSON on stdout.")] = False,
 ) -> None:
     """Say what a method costs: the epsilon that is proved, and the one its paper claims."""
-    from reticent.accounting.quote import Numbers, importance_plan, quote
+    from reticent.accounting.numbers import Numbers
+    from reticent.accounting.quote import importance_plan, quote
 
     given = dict(locals())
     fields = {name: given[name] for name in Numbers.__dataclass_fields__ if name in given}
-    numbers = Numbers(**(fields | {"kappa": _numbers(kappa)}))
+    numbers = Numbers(**(fields | {"kappa": listed(kappa)}))
     if decay is not None:
-        numbers = replace(numbers, noises=_noises(decay, numbers))
-    guarantee = quote(method, numbers)
+        numbers = replace(numbers, shares=shares(decay, numbers))
+    guarantee = quote(method, numbers.completed())
     data = guarantee.to_json()
     answer = {name: data[name] for name in ANSWER} | {name: data[name] for name in ("why", "adjacency", "assumptions")}
     if method == "dpis":
@@ -62,17 +61,18 @@ def account(
     print(json.dumps(answer) if as_json else _in_words(str(guarantee), answer))
 
 
-def _numbers(listed: str | None) -> tuple[float, ...]:
+def listed(text: str | None) -> tuple[float, ...]:
+    """The numbers of a comma list."""
     from reticent.errors import SettingError
 
     try:
-        return tuple(float(part) for part in listed.split(",")) if listed else ()
+        return tuple(float(part) for part in text.split(",")) if text else ()
     except ValueError:
-        raise SettingError(f"{listed!r} is not a list of numbers: write them like 1,0.8,0.6") from None
+        raise SettingError(f"{text!r} is not a list of numbers: write them like 1,0.8,0.6") from None
 
 
-def _noises(decay: str, numbers: Numbers) -> tuple[float, ...]:
-    """The noise of every epoch; the schedules live where training uses them."""
+def shares(decay: str, numbers: Numbers) -> tuple[float, ...]:
+    """The noise of every epoch as a share of the first's; the schedules live where training uses them."""
     from reticent import outside
     from reticent.errors import UnknownName
 
@@ -84,8 +84,8 @@ def _noises(decay: str, numbers: Numbers) -> tuple[float, ...]:
     }
     if decay not in kinds:
         raise UnknownName("decay", decay, kinds)
-    noise, epochs = numbers.need("noise_decay", "noise_multiplier", "epochs")
-    return tuple(noise * kinds[decay]().factor(epoch) for epoch in range(epochs))
+    (epochs,) = numbers.need("noise_decay", "epochs")
+    return tuple(kinds[decay]().factor(epoch) for epoch in range(epochs))
 
 
 def _in_words(sentence: str, answer: dict[str, Any]) -> str:

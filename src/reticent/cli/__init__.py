@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from typing import Annotated
 
 import typer
@@ -14,6 +15,7 @@ from reticent.cli.audit import audit
 from reticent.cli.compare import compare
 from reticent.cli.demo import demo
 from reticent.cli.methods import methods
+from reticent.cli.plan import plan
 from reticent.cli.report import report
 from reticent.cli.train import train
 from reticent.errors import ReticentError
@@ -25,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Train models that keep their training data to themselves, and say exactly what is proved.",
 )
-for command in (train, compare, account, attack, audit, report, methods, demo):
+for command in (train, compare, account, plan, attack, audit, report, methods, demo):
     app.command()(command)
 app.add_typer(data.app, name="data")
 
@@ -39,8 +41,13 @@ def _top(version: Annotated[bool, typer.Option("--version", help="Print the vers
         raise typer.Exit
 
 
+def _warn(message: Warning | str, *_: object) -> None:
+    print(f"reticent: {message}", file=sys.stderr)
+
+
 def main() -> None:
     """Run the command line; what Reticent refuses is told in one line, with exit code 2."""
+    warnings.showwarning = _warn
     try:
         app()
     except ReticentError as error:

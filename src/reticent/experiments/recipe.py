@@ -10,8 +10,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-from reticent import data, methods, models
+from reticent import data, models
 from reticent.errors import SettingError, UnknownName
+from reticent.experiments import catalogue
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +49,7 @@ class Recipe:
         preset = _preset(presets(), self)
         given = {name for name, value in self.to_json().items() if value is not None}
         names = {f.name for f in dataclasses.fields(Recipe)} - given
-        if "max_grad_norm" not in methods.options(self.method):
+        if "max_grad_norm" not in catalogue.options(self.method):
             names.discard("max_grad_norm")
         filled = dataclasses.replace(self, **{name: value for name, value in preset.items() if name in names})
         return dataclasses.replace(filled, options=preset.get("options", {}) | self.options)
@@ -148,7 +149,7 @@ def check_names(recipe: Recipe) -> None:
     for kind, name, known in (
         ("dataset", recipe.data, data.names()),
         ("model", recipe.model, models.names()),
-        ("method", recipe.method, methods.names()),
+        ("method", recipe.method, catalogue.names()),
     ):
         if name is not None and name not in known:
             raise UnknownName(kind, name, known)

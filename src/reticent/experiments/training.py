@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
+from torch import nn
 
-from reticent import data, methods, models
-from reticent.accounting import Budget
+from reticent import data, defences, methods
+from reticent.accounting import Budget, Guarantee
 from reticent.checkpoint import replace_file, unwritable
 from reticent.errors import ResumeError, SettingError
+from reticent.experiments.parts import model_of
 from reticent.experiments.recipe import Recipe, check_names
 from reticent.methods.plan import default_delta
 from reticent.train import Run, Step
@@ -39,23 +42,35 @@ def train(
         return done
     start = time.perf_counter()
     dataset = examples(recipe)
-    run = prepare(recipe, dataset, out, resume=resume)
-    for step in run:
-        if progress is not None:
-            progress(run, step)
+    if recipe.method in defences.names():
+        trained, noise = _defended(recipe, dataset), 0.0
+    else:
+        run = prepare(recipe, dataset, out, resume=resume)
+        for step in run:
+            if progress is not None:
+                progress(run, step)
+        trained = Trained(run.model, run.guarantee(), run.number, run.kept, {"recipe": recipe.to_json()})
+        noise = run.plan.dials.noise_multiplier
+    return finish(recipe, dataset, trained, out, start, noise_multiplier=noise)
+
+
+def finish(
+    recipe: Recipe, dataset: data.Dataset, trained: Trained, out: Path | None, start: float, **more: Any
+) -> dict[str, Any]:
+    """Measure accuracy, tell everything about a run as plain data, and keep it in the folder."""
     answer = {
-        "accuracy": accuracy(run.model, dataset.test.x, dataset.test.y) if dataset.test is not None else None,
+        "accuracy": accuracy(trained.model, *dataset.test) if dataset.test is not None else None,
         "accuracy_on": dataset.note if dataset.test is not None else "no test split: accuracy was not measured",
-        "guarantee": run.guarantee().to_json(),
-        "rounds": run.number,
-        "kept": run.kept,
+        "guarantee": trained.guarantee.to_json(),
+        "rounds": trained.rounds,
+        "kept": trained.kept,
         "seconds": round(time.perf_counter() - start, 3),
         "recipe": recipe.to_json(),
-        "noise_multiplier": run.plan.dials.noise_multiplier,
         "out": str(out) if out is not None else None,
+        **more,
     }
     if out is not None:
-        Trained(run.model, run.guarantee(), run.number, run.kept, {"recipe": recipe.to_json()}).save(out)
+        trained.save(out)
         replace_file(out / "result.json", json.dumps(answer, indent=2).encode())
     return answer
 
@@ -68,26 +83,23 @@ def examples(recipe: Recipe) -> data.Dataset:
 
 def prepare(recipe: Recipe, dataset: data.Dataset, out: Path | None = None, *, resume: bool = False) -> Run:
     """The run a (filled) recipe describes, ready for its first round."""
-    if recipe.seed is not None:
-        torch.manual_seed(recipe.seed)
-    model = models.build(
-        recipe.model or "mlp", inputs=dataset.inputs, classes=dataset.classes, activation=recipe.activation or "tanh"
-    )
     private, public = set_aside(dataset.train, recipe.holdout)
     options = {"max_grad_norm": recipe.max_grad_norm, "noise_multiplier": recipe.noise_multiplier} | recipe.options
     if public is not None:
         options |= {"holdout": public, "holdout_is_public": True}
     method = methods.get(recipe.method, **{name: value for name, value in options.items() if value is not None})
     size = len(private)
+    batch_size = min(recipe.batch_size or size, size)
     delta = recipe.delta if recipe.delta is not None else default_delta(size)
+    model = model_of(recipe, dataset)
     optimizer = make_optimizer(method.optimizer, model, recipe.lr, recipe.momentum)
-    rounds = math.ceil((recipe.epochs or 1) * size / min(recipe.batch_size or size, size))
+    rounds = math.ceil((recipe.epochs or 1) * size / batch_size)
     return Run(
         model,
         optimizer,
         private,
         method=method,
-        batch_size=min(recipe.batch_size or size, size),
+        batch_size=batch_size,
         epochs=recipe.epochs,
         budget=Budget(recipe.epsilon, delta) if recipe.epsilon is not None else None,
         delta=delta,
@@ -113,6 +125,19 @@ def set_aside(train: data.Examples, count: int | None) -> tuple[data.Examples, d
         raise SettingError(f"a hold-out of {count} must leave some of the {len(train)} training examples")
     order = np.random.RandomState(0).permutation(len(train))
     return train.take(order[count:]), train.take(order[:count])
+
+
+def _defended(recipe: Recipe, dataset: data.Dataset) -> Trained:
+    """A model trained with an empirical defence: no epsilon, and that is said."""
+    if recipe.epsilon is not None:
+        print(f"reticent: {recipe.method} gives no guarantee: epsilon is not kept to", file=sys.stderr)
+    known = defences.options(recipe.method)
+    shared = {name: getattr(recipe, name) for name in ("epochs", "batch_size", "lr") if getattr(recipe, name)}
+    settings = {name: value for name, value in (shared | recipe.options).items() if name in known}
+    make: Callable[[], nn.Module] = partial(model_of, recipe, dataset)
+    found = defences.defend(recipe.method, make, dataset.train, seed=recipe.seed, **settings)
+    guarantee: Guarantee = found.guarantee
+    return Trained(found.model, guarantee, found.rounds, found.rounds, {"recipe": recipe.to_json()})
 
 
 def _finished(out: Path, recipe: Recipe, resume: bool) -> dict[str, Any] | None:

@@ -94,7 +94,7 @@ def epsilon_by_round(ledger: Ledger, delta: float, accountant: Accountant = "bes
     >>> from reticent.accounting import Gaussian
     >>> ledger = Ledger(); _ = ledger.record(Entry(round=0, query=0, event=Gaussian(4.0), seal=""))
     >>> [(number, round(epsilon, 2)) for number, epsilon in epsilon_by_round(ledger, 1e-5)]
-    [(1, 0.94)]
+    [(1, 0.93)]
     """
     rounds = [list(entries) for _, entries in groupby(sorted(ledger, key=_round), key=_round)]
     wanted = set(np.linspace(1, len(rounds), min(len(rounds), POINTS)).astype(int).tolist())

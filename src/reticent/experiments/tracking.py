@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from reticent.checkpoint import replace_file
 from reticent.errors import SettingError
@@ -61,24 +61,22 @@ class JsonLines:
     """
 
     def __init__(self, path: Path, meter: Meter | None = None):
-        self._path, self._meter = path, meter or Meter()
-        self._file: IO[str] | None = None
+        self._path, self._meter, self._begun = path, meter or Meter(), False
 
     def __call__(self, run: Run, step: Step) -> None:
         """Write one round."""
-        if self._file is None:
-            self._file = self._reopened(before=step.number)
+        if not self._begun:
+            self._cut_back(step.number)
         line = public_numbers(run, step) | {"epsilon_if_planned": self._meter(run, step)}
-        self._file.write(json.dumps(line) + "\n")
-        if step.number == len(run):
-            self._file.close()
+        with self._path.open("a") as file:
+            file.write(json.dumps(line) + "\n")
 
-    def _reopened(self, *, before: int) -> IO[str]:
-        """The file cut back to the rounds that will not be run again."""
+    def _cut_back(self, number: int) -> None:
+        """Drop the rounds that are run again after a crash, and a line that it cut short."""
         lines = self._path.read_text().splitlines() if self._path.exists() else []
-        kept = [line for line in lines if _round(line) < before]
+        kept = [line for line in lines if _round(line) < number]
         replace_file(self._path, "".join(line + "\n" for line in kept).encode())
-        return self._path.open("a", buffering=1)
+        self._begun = True
 
 
 def _round(line: str) -> float:

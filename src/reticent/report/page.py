@@ -50,7 +50,7 @@ def render(results: Results) -> str:
             claims=any(row.claimed_epsilon is not None for row in rows),
             budgets=sorted({(row.target_epsilon, row.delta) for row in rows if row.target_epsilon and row.delta}),
             statements=statements,
-            about=(results.done or results.runs)[0],
+            about=_about(results),
             facts=embedded(facts(results, rows)),
             said=embedded([said.to_json() for said in statements]),
             style=_asset("style.css"),
@@ -58,6 +58,13 @@ def render(results: Results) -> str:
             libraries=_libraries(),
         )
     )
+
+
+def _about(results: Results) -> Record:
+    """What all runs have in common, as their first says it."""
+    first = (results.done or results.runs or [{}])[0]
+    names = ("data", "model", "examples", "delta", "accuracy_on", "versions", "machine", "commit")
+    return {name: first.get(name) for name in names}
 
 
 @cache

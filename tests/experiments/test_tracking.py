@@ -1,0 +1,133 @@
+"""What is tracked of a run is public, whole, and written once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import reticent as rt
+from reticent.errors import SettingError
+from reticent.experiments.tracking import JsonLines, TensorBoard, write_private_diagnostics
+
+
+def make(examples: tuple[Tensor, Tensor], **changes: Any) -> rt.Run:
+    torch.manual_seed(0)
+    model = nn.Linear(4, 2)
+    settings: dict[str, Any] = {"method": rt.methods.dpsgd(noise_multiplier=2.0), "batch_size": 20, "rounds": 8}
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    return rt.Run(model, optimizer, examples, seed=0, **(settings | changes))
+
+
+def track(run: rt.Run, path: Path, rounds: int | None = None) -> None:
+    write = JsonLines(path)
+    for step in run:
+        write(run, step)
+        if step.number == rounds:
+            break
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_one_line_a_round_with_public_numbers(blobs: tuple[Tensor, Tensor], tmp_path: Path) -> None:
+    track(make(blobs), tmp_path / "rounds.jsonl")
+    lines = read(tmp_path / "rounds.jsonl")
+    assert [line["round"] for line in lines] == list(range(1, 9))
+    public = {"round", "of", "kept", "kept_so_far", "noise_multiplier", "max_grad_norm", "batch_size", "lr"}
+    assert all(set(line) == public | {"epsilon_if_planned"} for line in lines)
+    assert lines[-1]["epsilon_if_planned"] == pytest.approx(make(blobs).guarantee().epsilon)
+
+
+def test_nothing_in_the_lines_depends_on_the_examples(blobs: tuple[Tensor, Tensor], tmp_path: Path) -> None:
+    """The strongest test of "public": quite other examples give the very same lines."""
+    x, y = blobs
+    told = []
+    for number, examples in enumerate([(x, y), (100 * torch.randn_like(x), 1 - y)]):
+        track(make(examples), tmp_path / str(number))
+        told.append(
+            [{k: v for k, v in line.items() if k != "epsilon_if_planned"} for line in read(tmp_path / str(number))]
+        )
+    assert told[0] == told[1]
+
+
+def test_the_schedule_of_a_method_is_told_round_by_round(blobs: tuple[Tensor, Tensor], tmp_path: Path) -> None:
+    method = rt.methods.noise_decay(noise_multiplier=2.0, schedule="step", period=1, k=0.5)
+    track(make(blobs, method=method, batch_size=100), tmp_path / "rounds.jsonl")
+    noises = [line["noise_multiplier"] for line in read(tmp_path / "rounds.jsonl")]
+    assert noises[0] == 2.0
+    assert len(set(noises)) > 2
+    assert noises == sorted(noises, reverse=True)
+
+
+def test_after_a_crash_no_round_is_missing_or_double(blobs: tuple[Tensor, Tensor], tmp_path: Path) -> None:
+    path = tmp_path / "rounds.jsonl"
+    track(make(blobs, folder=tmp_path / "run"), path, rounds=5)
+    with path.open("a") as file:
+        file.write('{"round": 6, "of"')  # the crash came while it was written
+    track(make(blobs, folder=tmp_path / "run", resume=True), path)
+    assert [line["round"] for line in read(path)] == list(range(1, 9))
+
+
+def test_private_diagnostics_are_marked_and_for_the_owner_only(blobs: tuple[Tensor, Tensor], tmp_path: Path) -> None:
+    run = make(blobs, private_diagnostics=True)
+    list(run)
+    path = tmp_path / "private.jsonl"
+    write_private_diagnostics(run, path)
+    assert all(line["private"] is True for line in read(path))
+    assert path.stat().st_mode & 0o077 == 0
+    with pytest.raises(SettingError, match="private_diagnostics=True"):
+        write_private_diagnostics(make(blobs), path)
+
+
+def test_tensorboard_gets_the_same_numbers(
+    blobs: tuple[Tensor, Tensor], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[tuple[str, float, int]] = []
+
+    class Writer:
+        def __init__(self, folder: str) -> None:
+            self.folder = folder
+
+        def add_scalar(self, name: str, value: float, number: int) -> None:
+            written.append((name, value, number))
+
+        def close(self) -> None:
+            written.append(("closed", 0.0, 0))
+
+    import sys
+    import types
+
+    module = types.ModuleType("torch.utils.tensorboard")
+    module.SummaryWriter = Writer  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
+    run, write = make(blobs), TensorBoard(tmp_path)
+    for step in run:
+        write(run, step)
+    assert ("public/kept_so_far", 8.0, 8) in written
+    assert {name for name, _, _ in written if name != "closed"} <= {
+        f"public/{name}"
+        for name in (
+            "kept",
+            "kept_so_far",
+            "noise_multiplier",
+            "max_grad_norm",
+            "batch_size",
+            "lr",
+            "epsilon_if_planned",
+        )
+    }
+    assert written[-1][0] == "closed"
+
+
+def test_without_tensorboard_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(SettingError, match="pip install"):
+        TensorBoard(tmp_path)

@@ -16,7 +16,6 @@ from torch.nn import functional
 from reticent.data.wavelets import coarsen, low_pass, wavelet
 from reticent.errors import DataError
 
-
 _PLANES = 32  # at a time: what they need still fits into a processor's cache
 
 
@@ -51,7 +50,7 @@ class Scattering:
         if images.ndim != 4 or tuple(images.shape[2:]) != self.shape:
             raise DataError(f"expected images (N, C, {self.shape[0]}, {self.shape[1]}), got {tuple(images.shape)}")
         planes = functional.pad(images.flatten(0, 1).float()[:, None], self._margins, mode="reflect")
-        features = torch.cat([self._scatter(part) for part in planes.split(_PLANES)])
+        features = torch.cat([self._scatter(part) for part in torch.split(planes, _PLANES)])
         return features.reshape(len(images), -1, *features.shape[-2:])
 
     def _scatter(self, planes: Tensor) -> Tensor:

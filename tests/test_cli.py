@@ -100,7 +100,11 @@ def test_every_command_explains_itself() -> None:
         assert run(command.callback.__name__, "--help").exit_code == 0
 
 
-def test_demo_trains_resumes_and_states_its_guarantee(tmp_path: Path) -> None:
+def test_demo_resumes_compares_and_writes_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reticent.methods.names", lambda: ["dpsgd", "auto_s"])  # all of them: `make demo`
     said = json.loads(run("demo", "--out", str(tmp_path), "--json").stdout)
-    assert all(part["guarantee"]["status"] == "proved" and part["guarantee"]["epsilon"] <= 3 for part in said)
-    assert all(part["accuracy"] > 0.8 for part in said)
+    assert said["resumed"]["guarantee"]["status"] == "proved"
+    assert said["failed"] == {}
+    assert {row["label"] for row in said["summary"]} == {"plain", "dpsgd", "auto_s"}
+    assert all(row["accuracy"] > 0.8 for row in said["summary"])
+    assert Path(said["page"]).exists()

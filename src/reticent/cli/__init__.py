@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from reticent.cli import data
+from reticent.cli import data as datasets
 from reticent.cli.account import account
 from reticent.cli.attack import attack
 from reticent.cli.audit import audit
@@ -29,7 +29,7 @@ app = typer.Typer(
 )
 for command in (train, compare, account, plan, attack, audit, report, methods, demo):
     app.command()(command)
-app.add_typer(data.app, name="data")
+app.add_typer(datasets.app, name="data")
 
 
 @app.callback(invoke_without_command=True)

@@ -60,9 +60,9 @@ def compare(
     }
     given = {name: value for name, value in flags.items() if value is not None}
     comparison = read_comparison(config, parse_changes(set_ or []) | given)
-    with _view(len(comparison.jobs())) as watcher:
+    with view(len(comparison.jobs())) as watcher:
         answer = run(comparison, out, processes=jobs, watcher=watcher)
-    print(json.dumps(answer) if as_json else _in_words(answer))
+    print(json.dumps(answer) if as_json else in_words(answer))
     if answer["failed"]:
         raise typer.Exit(1)
 
@@ -99,7 +99,7 @@ def _costs(settings: list[str] | None) -> dict[str, float] | None:
 
 
 @contextmanager
-def _view(total: int) -> Iterator[Watcher]:
+def view(total: int) -> Iterator[Watcher]:
     """Something that shows all runs on stderr: bars on a terminal, a line for each finished run elsewhere."""
     if not sys.stderr.isatty():
         yield _Lines(total)
@@ -157,7 +157,8 @@ class _Bars:
 # -- the answer ------------------------------------------------------------------------------------------------------
 
 
-def _in_words(answer: dict[str, Any]) -> str:
+def in_words(answer: dict[str, Any]) -> str:
+    """The summary of a comparison for people."""
     from reticent.report.names import printed
 
     lines = [f"{'method':<22}{'budget':>8}{'proved':>10}{'accuracy':>11}{'to DP-SGD':>11}{'seeds':>7}"]

@@ -65,10 +65,11 @@ def train(
     recipe = read_recipe(config, parse_changes(set_ or []) | given)
     with progress(f"{recipe.method} on {recipe.data}") as tell:
         answer = run(recipe, out, resume=resume, progress=tell)
-    print(json.dumps(answer) if as_json else _in_words(answer))
+    print(json.dumps(answer) if as_json else in_words(answer))
 
 
-def _in_words(answer: dict[str, Any]) -> str:
+def in_words(answer: dict[str, Any]) -> str:
+    """A run's answer for people."""
     from reticent.accounting import Guarantee
 
     recipe = answer["recipe"]

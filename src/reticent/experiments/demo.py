@@ -6,27 +6,33 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from reticent import data
+from reticent import data, methods
+from reticent.experiments.compare import Comparison, compare
 from reticent.experiments.recipe import Recipe
+from reticent.experiments.sweep import Watcher
 from reticent.experiments.training import prepare, train
 
-
-def demo(out: Path, *, seed: int, tell: Callable[[str], object]) -> list[dict[str, Any]]:
-    """Train DP-SGD and DP-Adam on digits at epsilon 3, the first in two halves."""
-    answers = []
-    for method in ("dpsgd", "dpadam"):
-        recipe = Recipe(data="digits", method=method, epsilon=3.0, seed=seed)
-        folder = out / method
-        if method == "dpsgd":
-            _half(recipe, folder, tell)
-        answers.append(train(recipe, folder, resume=True))
-    return answers
+EPSILON = 3.0
 
 
-def _half(recipe: Recipe, folder: Path, tell: Callable[[str], object]) -> None:
-    run = prepare(recipe.filled(), data.load(recipe.data), folder)
+def demo(out: Path, *, seed: int, tell: Callable[[str], None], watcher: Watcher) -> dict[str, Any]:
+    """Break off a private run, resume it, then compare every method at epsilon 3 and write the page."""
+    resumed = _break_off_and_resume(out / "resumed", seed, tell)
+    comparison = Comparison(
+        settings={"data": "digits"},
+        variants={name: {} for name in methods.names()},
+        epsilons=(EPSILON,),
+        seeds=(seed,),
+    )
+    return {"resumed": resumed, **compare(comparison, out / "compared", processes=2, watcher=watcher)}
+
+
+def _break_off_and_resume(folder: Path, seed: int, tell: Callable[[str], None]) -> dict[str, Any]:
+    recipe = Recipe(data="digits", epsilon=EPSILON, seed=seed)
+    run = prepare(recipe.filled(), data.load(recipe.data), folder, resume=True)
     for step in run:
         if step.number == len(run) // 2:
             break
     run.save()
-    tell(f"broke off after round {run.number} of {len(run)}; resuming from {folder}\n")
+    tell(f"broke off after round {run.number} of {len(run)}; resuming")
+    return train(recipe, folder, resume=True)

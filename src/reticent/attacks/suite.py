@@ -59,13 +59,13 @@ class Target:
 
 def _black_box(kind: Learner) -> Callable[[Target], Floats]:
     def attack(target: Target) -> Floats:
-        """Learn on every shadow's members and non-members at once, with the posteriors it gives them."""
-        cut, labels = len(target.y), target.y.numpy()
-        features = [posterior_features(softmax(one[:cut], axis=1), labels) for one in target.logits]
-        seen = np.concatenate([own[keep] for own, keep in zip(features, target.keep, strict=True)])
-        unseen = np.concatenate([own[~keep] for own, keep in zip(features, target.keep, strict=True)])
-        asked = posterior_features(softmax(target.own_logits()[:cut], axis=1), labels)
-        return transferred((seen, unseen), (asked, asked), kind).members
+        """Learn on the members and non-members of one shadow, as Salem et al. 2019 do; judge the target's answers."""
+        cut, labels, keep = len(target.y), target.y.numpy(), target.keep[0]
+        taught, asked = (
+            posterior_features(softmax(logits[:cut], axis=1), labels)
+            for logits in (target.logits[0], target.own_logits())
+        )
+        return transferred((taught[keep], taught[~keep]), (asked, asked), kind).members
 
     return attack
 

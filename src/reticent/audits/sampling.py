@@ -18,7 +18,7 @@ from reticent.methods import Method
 SIZE, BATCH = 20, 2
 
 
-def probe_sampler(method: Method, *, rounds: int = 4000) -> Finding:
+def probe_sampler(method: Method, *, rounds: int = 2500) -> Finding:
     """If the ledger speaks of a Poisson draw, then every example is drawn by a coin of its own, in every round anew."""
     run = make_run(method, examples(1.0, size=SIZE), batch_size=BATCH, rounds=1, seed=None)
     probe, dials = watch(run), run.plan.method.turned(run.plan.dials, 0)

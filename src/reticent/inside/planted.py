@@ -253,6 +253,11 @@ def _everybody_drawn(_right: Code) -> Code:
     return _drawn(lambda dials, _coins: np.arange(dials.size))
 
 
+@_bug(Poisson, "draw", "the rate is a tenth higher than declared")
+def _rate_a_tenth_higher(_right: Code) -> Code:
+    return _drawn(lambda dials, coins: np.flatnonzero(coins.random(dials.size) < 1.1 * dials.rate))
+
+
 @_bug(Poisson, "draw", "an empty draw is drawn again")
 def _empty_redrawn(_right: Code) -> Code:
     def choose(dials: Dials, coins: np.random.Generator) -> Any:

@@ -1,0 +1,23 @@
+"""Defences that are only tested, never proved: AdvReg and SELENA, baselines that claim no epsilon."""
+
+from reticent.defences.advreg import AdvReg, Regularised, advreg
+from reticent.defences.defended import Defended
+from reticent.defences.plain import Plain
+from reticent.defences.registry import defend, names, options
+from reticent.defences.selena import Distilled, Selena, selena
+from reticent.defences.split_ai import SplitAI
+
+__all__ = [
+    "AdvReg",
+    "Defended",
+    "Distilled",
+    "Plain",
+    "Regularised",
+    "Selena",
+    "SplitAI",
+    "advreg",
+    "defend",
+    "names",
+    "options",
+    "selena",
+]

@@ -1,0 +1,62 @@
+"""The defences by name, for the command line and for comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import nn
+
+from reticent.defences.advreg import AdvReg, advreg
+from reticent.defences.defended import Defended, Progress
+from reticent.defences.plain import Plain, known_chance, seeds
+from reticent.defences.selena import Selena, selena
+from reticent.defences.settings import field_names
+from reticent.errors import UnknownName
+
+_SETTINGS: dict[str, type] = {"advreg": AdvReg, "selena": Selena}
+
+
+def names() -> list[str]:
+    """The names that `defend` knows.
+
+    >>> names()
+    ['advreg', 'selena']
+    """
+    return list(_SETTINGS)
+
+
+def options(name: str) -> dict[str, Any]:
+    """What can be set of a defence, with its defaults: its own settings, then those of plain training.
+
+    >>> options("selena")["K"], options("advreg")["penalty"]
+    (25, 1.0)
+    """
+    if name not in _SETTINGS:
+        raise UnknownName("defence", name, _SETTINGS)
+    return field_names(_SETTINGS[name]) | field_names(Plain)
+
+
+def defend(
+    name: str,
+    make_model: Callable[[], nn.Module],
+    examples: Any,
+    *,
+    seed: int | None = None,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> Defended:
+    """Train with a defence by its name; a seed also fixes the initial weights.
+
+    >>> import torch
+    >>> pair = torch.randn(50, 3), torch.arange(50) % 2
+    >>> defend("advreg", lambda: nn.Linear(3, 2), pair, epochs=1, seed=0).guarantee.status
+    'none'
+    """
+    options(name)  # refuses an unknown name
+    if name == "selena":
+        return selena(make_model, examples, seed=seed, progress=progress, **settings)
+    weights, play = seeds(seed, 2)
+    with known_chance(weights):
+        model = make_model()
+    return advreg(model, examples, seed=None if seed is None else play, progress=progress, **settings)

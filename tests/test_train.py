@@ -286,3 +286,16 @@ def test_one_example_moves_a_released_sum_by_at_most_the_clip_norm(blobs: Pair) 
     moves = [(everyone - step_without(out)).norm().item() for out in range(20)]
     assert max(moves) <= 0.3 * (1 + 1e-4)
     assert max(moves) > 0.1
+
+
+def test_what_was_released_before_is_part_of_the_guarantee(blobs: Pair) -> None:
+    plain, after = make(blobs), make(blobs, already=[Gaussian(8.0), Gaussian(8.0)])
+    assert after.guarantee().epsilon > plain.guarantee().epsilon + 0.05
+    within = make(blobs, already=[Gaussian(8.0)], method=rt.methods.dpsgd(), budget=rt.Budget(3.0, 1e-5))
+    assert within.guarantee().epsilon <= 3.0
+    assert (
+        within.plan.dials.noise_multiplier
+        > make(blobs, method=rt.methods.dpsgd(), budget=rt.Budget(3.0, 1e-5)).plan.dials.noise_multiplier
+    )
+    list(within)
+    assert within.ledger.tally() == within.plan.tally()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -15,7 +15,8 @@ from torch import nn
 from torch.optim import LBFGS, Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
-from reticent.accounting import Budget, Guarantee, Ledger, price
+from reticent.accounting import Budget, Event, Guarantee, Ledger, price
+from reticent.accounting.events import to_json
 from reticent.checkpoint import Folder, refuse_changes
 from reticent.errors import BudgetSpent, PrivacyWarning, ResumeError, SettingError
 from reticent.gradients import check
@@ -23,6 +24,7 @@ from reticent.inside import Coins, Dials, Flat, Loss, Task, Vault, store
 from reticent.inside.diagnostics import Diagnostics
 from reticent.losses import cross_entropy
 from reticent.methods import Method, plan
+from reticent.methods.plan import tally
 from reticent.outside import Charge, Listening, Proposal, TailAverage, Trial
 
 
@@ -39,7 +41,8 @@ class Run:
 
     The number of rounds, and with it the guarantee, is fixed before the first one. With a `folder` the run writes its
     ledger and checkpoints there, and `resume=True` goes on exactly where a crash stopped it. `average_last` is the
-    share of the last rounds whose weights are averaged in the end.
+    share of the last rounds whose weights are averaged in the end; `already` lists what was released of the same
+    examples before, such as normalisation statistics, and is part of the guarantee.
 
     >>> import reticent as rt
     >>> net, x, y = nn.Linear(2, 2), torch.randn(100, 2), torch.zeros(100, dtype=torch.long)
@@ -62,6 +65,7 @@ class Run:
         epochs: float | None = None,
         budget: Budget | None = None,
         delta: float | None = None,
+        already: Iterable[Event] = (),
         scheduler: LRScheduler | None = None,
         seed: int | None = None,
         average_last: float = 0.0,
@@ -79,6 +83,7 @@ class Run:
             rounds=_rounds(rounds, epochs, len(found), batch_size),
             budget=budget,
             delta=delta,
+            already=already,
         )
         _warn_of_large_delta(self.plan.price.delta, len(found))
         _refuse_unusable(optimizer, scheduler)
@@ -208,7 +213,8 @@ class Run:
         """The live figure: epsilon if exactly this many rounds had been planned. Not a guarantee; see `guarantee`."""
         if self.plan.adaptive:
             return self.plan.price.epsilon  # a filter promises its whole budget, never what was used of it
-        return price(self.plan.tally(self.number), self.plan.price.delta, accountant=self.plan.accountant).epsilon
+        so_far = tally(self.plan.method, self.plan.dials, self.number, self.plan.already)
+        return price(so_far, self.plan.price.delta, accountant=self.plan.accountant).epsilon
 
     @property
     def ledger(self) -> Ledger:
@@ -266,6 +272,7 @@ class Run:
             "dials": repr(self.plan.dials),
             "rounds": self.plan.rounds,
             "delta": self.plan.price.delta,
+            "already": [to_json(event) for event in self.plan.already],
             "loss": getattr(loss, "__qualname__", type(loss).__qualname__),
             "parameters": self._task.flat.shapes(),
             "optimizer": type(self.optimizer).__qualname__,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reticent import defences, methods
+from reticent.errors import UnknownName
 
 _DEFENCES = {
     "advreg": ("AdvReg", "Nasr et al. 2018, Machine Learning with Membership Privacy using Adversarial Regularization"),
@@ -23,6 +24,8 @@ def names() -> list[str]:
 
 def options(name: str) -> dict[str, Any]:
     """The options of a method or a defence, with their defaults."""
+    if name not in names():
+        raise UnknownName("method", name, names())
     return defences.options(name) if name in defences.names() else methods.options(name)
 
 

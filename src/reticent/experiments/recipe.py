@@ -46,7 +46,7 @@ class Recipe:
 
     def filled(self) -> Recipe:
         """The same recipe with the preset of its dataset and method where nothing was said."""
-        preset = _preset(presets(), self)
+        preset = _preset(presets(), self, data.resolve(self.data))
         given = {name for name, value in self.to_json().items() if value is not None}
         names = {f.name for f in dataclasses.fields(Recipe)} - given
         if "max_grad_norm" not in catalogue.options(self.method):
@@ -65,9 +65,9 @@ def presets() -> dict[str, Any]:
     return tomllib.loads((files("reticent.experiments") / "presets.toml").read_text())
 
 
-def _preset(table: dict[str, Any], recipe: Recipe) -> dict[str, Any]:
+def _preset(table: dict[str, Any], recipe: Recipe, dataset: str) -> dict[str, Any]:
     """The settings for a dataset (or its features) and a method, the more particular ones last."""
-    kinds = [table["data"].get(recipe.data, {})]
+    kinds = [table["data"].get(dataset, {})]
     if recipe.features is not None:
         kinds.append(kinds[0].get(recipe.features, {}))
     layers = [table["default"], *kinds, table["method"].get(recipe.method, {})]
@@ -146,8 +146,8 @@ def parse_changes(settings: list[str]) -> dict[str, Any]:
 
 def check_names(recipe: Recipe) -> None:
     """Refuse names that nobody knows before any time is spent."""
+    data.resolve(recipe.data)
     for kind, name, known in (
-        ("dataset", recipe.data, data.names()),
         ("model", recipe.model, models.names()),
         ("method", recipe.method, catalogue.names()),
     ):

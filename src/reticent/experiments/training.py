@@ -78,7 +78,15 @@ def finish(
 def examples(recipe: Recipe) -> data.Dataset:
     """The dataset a recipe names, with the features it asks for."""
     dataset = data.load(recipe.data, folder=recipe.data_folder)
-    return data.features(dataset, recipe.features) if recipe.features is not None else dataset
+    if recipe.features is None:
+        return dataset
+    return data.features(dataset, recipe.features, progress=_tell_features)
+
+
+def _tell_features(done: int, total: int) -> None:
+    """A line on stderr for every tenth of the features; a cache answers at once and says nothing."""
+    if total >= 1000 and done * 10 // total != (done - 64) * 10 // total:
+        print(f"features: {done} of {total}", file=sys.stderr)
 
 
 def prepare(recipe: Recipe, dataset: data.Dataset, out: Path | None = None, *, resume: bool = False) -> Run:

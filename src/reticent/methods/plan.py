@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from reticent.accounting import (
@@ -38,6 +39,8 @@ class Plan:
     accountant: Accountant = "best"
     filter_order: float | None = None
     """The one order of the Renyi filter, for methods that choose their noise during the run."""
+    already: tuple[Event, ...] = ()
+    """What was released of the same examples before; it is part of the price."""
 
     @property
     def adaptive(self) -> bool:
@@ -79,9 +82,9 @@ class Plan:
         )
 
 
-def tally(method: Method, dials: Dials, rounds: int) -> dict[Event, int]:
-    """How often each event is written in so many rounds of a method."""
-    found: Counter[Event] = Counter()
+def tally(method: Method, dials: Dials, rounds: int, already: Iterable[Event] = ()) -> dict[Event, int]:
+    """How often each event is written in so many rounds of a method, after what was written already."""
+    found: Counter[Event] = Counter(already)
     for number in range(rounds):
         found.update(method.charge(method.turned(dials, number)).events)
     return dict(found)
@@ -95,6 +98,7 @@ def plan(
     rounds: int | None = None,
     budget: Budget | None = None,
     delta: float | None = None,
+    already: Iterable[Event] = (),
 ) -> Plan:
     """Fix noise and rounds: whichever of them is not given follows from the budget.
 
@@ -102,26 +106,28 @@ def plan(
     >>> plan(dpsgd(noise_multiplier=2.0), size=1000, batch_size=100, rounds=10, delta=1e-5).rounds
     10
     """
+    before = tuple(already)
     if rounds is not None and rounds < 1:
         raise SettingError(f"a run needs at least one round, not {rounds}")
     for name in ("control", "gate"):
         if isinstance(getattr(method, name), Adaptive):
-            return _filtered(method, name, size, batch_size, rounds, budget)
+            return _filtered(method, name, size, batch_size, rounds, budget, before)
     if method.noise_multiplier is None:
         if budget is None or rounds is None:
             raise SettingError(
                 f"{method.name} was given no noise_multiplier: give one, or a budget together with rounds or epochs, "
                 "from which the noise follows"
             )
-        method = _calibrated(method, size, batch_size, rounds, budget)
+        method = _calibrated(method, size, batch_size, rounds, budget, before)
     dials = _dials(method, size, batch_size)
     delta = budget.delta if budget is not None else default_delta(size) if delta is None else delta
     accountant: Accountant = budget.accountant if budget is not None else "best"
     if budget is not None and not _hopeless(method, dials, budget):
-        rounds = _affordable(method, dials, rounds, budget)
+        rounds = _affordable(method, dials, rounds, budget, before)
     if rounds is None:
         raise SettingError("how long should the run be? Give rounds, epochs or a budget")
-    return Plan(method, dials, rounds, price(tally(method, dials, rounds), delta, accountant=accountant), accountant)
+    cost = price(tally(method, dials, rounds, before), delta, accountant=accountant)
+    return Plan(method, dials, rounds, cost, accountant, already=before)
 
 
 def default_delta(size: int) -> float:
@@ -141,13 +147,23 @@ def _dials(method: Method, size: int, batch_size: float) -> Dials:
 
 
 def _filtered(
-    method: Method, stage: str, size: int, batch_size: float, rounds: int | None, budget: Budget | None
+    method: Method,
+    stage: str,
+    size: int,
+    batch_size: float,
+    rounds: int | None,
+    budget: Budget | None,
+    already: tuple[Event, ...],
 ) -> Plan:
     """A plan whose noise is chosen while it runs, by the stage of this name."""
     if budget is None or rounds is None:
         raise SettingError(f"{method.name} plans its noise while it runs: give a budget, and rounds or epochs")
     if budget.accountant == "pld":
         raise SettingError(f"PLD is not valid for {method.name}, whose noise is chosen during the run: use rdp")
+    if already:
+        raise SettingError(
+            f"{method.name} chooses its noise during the run: what was released before is not counted in yet"
+        )
     first = Dials(size, batch_size, method.max_grad_norm, 1.0)
     started, dials, limit = getattr(method, stage).start(first, rounds, budget)
     method = replace(method, **{stage: started})
@@ -166,17 +182,19 @@ def _hopeless(method: Method, dials: Dials, budget: Budget) -> bool:
     return math.isinf(cost.epsilon)
 
 
-def _calibrated(method: Method, size: int, batch_size: float, rounds: int, budget: Budget) -> Method:
+def _calibrated(
+    method: Method, size: int, batch_size: float, rounds: int, budget: Budget, already: tuple[Event, ...]
+) -> Method:
     def spent(noise: float) -> dict[Event, int]:
-        return tally(method, _dials(replace(method, noise_multiplier=noise), size, batch_size), rounds)
+        return tally(method, _dials(replace(method, noise_multiplier=noise), size, batch_size), rounds, already)
 
     if math.isinf(price(spent(1e3), budget.delta, accountant="rdp").epsilon):
         raise SettingError(f"{method.name} gives no differential privacy: set its noise_multiplier, not a budget")
     return replace(method, noise_multiplier=calibrate.least_noise(spent, budget))
 
 
-def _affordable(method: Method, dials: Dials, rounds: int | None, budget: Budget) -> int:
-    found = calibrate.rounds(lambda count: tally(method, dials, count), budget, rounds)
+def _affordable(method: Method, dials: Dials, rounds: int | None, budget: Budget, already: tuple[Event, ...]) -> int:
+    found = calibrate.rounds(lambda count: tally(method, dials, count, already), budget, rounds)
     if found == 0:
         raise SettingError(
             f"not even one round fits the budget of epsilon {budget.epsilon:g} at delta {budget.delta:g} with "

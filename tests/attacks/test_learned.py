@@ -33,13 +33,13 @@ def test_a_shadow_models_members_teach_about_the_targets(overfitted: object, kin
 @pytest.mark.parametrize("kind", ["mlp", "forest"])
 def test_cross_fitting_finds_nothing_in_noise(rng: np.random.Generator, kind: str) -> None:
     keep = np.arange(400) < 200
-    scores = Scores.of(cross_fitted(rng.normal(size=(400, 8)), keep, kind), keep)
+    scores = Scores.of(cross_fitted(rng.normal(size=(400, 8)), keep, kind, trees=50), keep)
     assert abs(auc(scores) - 0.5) < 4 * auc_standard_error(scores)
 
 
 def test_cross_fitting_finds_what_is_there(rng: np.random.Generator) -> None:
     keep = np.arange(400) < 200
-    assert auc(Scores.of(cross_fitted(rng.normal(size=(400, 3)) + keep[:, None], keep), keep)) > 0.75
+    assert auc(Scores.of(cross_fitted(rng.normal(size=(400, 3)) + keep[:, None], keep, trees=50), keep)) > 0.75
 
 
 def test_the_blind_baseline_is_near_half_without_a_shift_and_far_with_one(rng: np.random.Generator) -> None:

@@ -299,7 +299,7 @@ def shadows_have_the_targets_size() -> None:
 def cross_fitting_is_honest() -> None:
     """A record's score comes from a classifier that was not fitted on it."""
     rng, keep = np.random.default_rng(0), np.arange(200) < 100
-    scores = Scores.of(learned.cross_fitted(rng.normal(size=(200, 5)), keep), keep)
+    scores = Scores.of(learned.cross_fitted(rng.normal(size=(200, 5)), keep, trees=50), keep)
     assert abs(auc(scores) - 0.5) < 4 * auc_standard_error(scores)
 
 

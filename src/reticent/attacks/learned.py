@@ -22,10 +22,10 @@ from reticent.errors import SettingError
 Learner = Literal["mlp", "forest"]
 
 
-def make_learner(kind: Learner, seed: int) -> Any:
+def make_learner(kind: Learner, seed: int, trees: int = 200) -> Any:
     """A fresh classifier: a small network on standardised features, or a forest."""
     if kind == "forest":
-        return RandomForestClassifier(200, min_samples_leaf=5, random_state=seed)
+        return RandomForestClassifier(trees, min_samples_leaf=5, random_state=seed)
     network = MLPClassifier((64,), max_iter=300, early_stopping=True, random_state=seed)
     return make_pipeline(StandardScaler(), network)
 
@@ -53,7 +53,9 @@ def transferred(
     return Scores(*said)
 
 
-def cross_fitted(features: Floats, keep: Bools, kind: Learner = "forest", *, folds: int = 5, seed: int = 0) -> Floats:
+def cross_fitted(
+    features: Floats, keep: Bools, kind: Learner = "forest", *, folds: int = 5, trees: int = 200, seed: int = 0
+) -> Floats:
     """White-box/partial: every record is scored by a classifier that was not fitted on it.
 
     The adversary knows part of the training set (Nasr et al. 2019); cross-fitting lets each part serve in turn.
@@ -62,7 +64,7 @@ def cross_fitted(features: Floats, keep: Bools, kind: Learner = "forest", *, fol
         raise SettingError(f"cross-fitting in {folds} folds needs {folds} members and {folds} non-members")
     scores = np.empty(len(keep))
     for fitted, judged in StratifiedKFold(folds, shuffle=True, random_state=seed).split(features, keep):
-        learner = make_learner(kind, seed)
+        learner = make_learner(kind, seed, trees)
         learner.fit(features[fitted], keep[fitted])
         scores[judged] = learner.predict_proba(features[judged])[:, 1]
     return scores
@@ -74,7 +76,7 @@ def blind(records: npt.ArrayLike, keep: Bools, *, seed: int = 0) -> Scores:
     Above 0.5 it says that members and non-members differ by themselves, and every attack's figure is inflated by it.
     """
     flat = np.asarray(records, dtype=np.float64).reshape(len(keep), -1)
-    return Scores.of(cross_fitted(flat, keep, "forest", seed=seed), keep)
+    return Scores.of(cross_fitted(flat, keep, "forest", trees=50, seed=seed), keep)
 
 
 def _balanced(members: Floats, outsiders: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:

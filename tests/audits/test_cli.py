@@ -1,0 +1,99 @@
+"""`reticent audit` and `reticent attack` from the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from reticent.cli.attack import attack
+from reticent.cli.audit import audit
+from reticent.experiments.recipe import Recipe
+from reticent.experiments.training import train
+
+app = typer.Typer()
+app.command()(attack)
+app.command()(audit)
+
+
+def ask(*words: str) -> tuple[int, str, str]:
+    said = CliRunner().invoke(app, words)
+    if said.exception is not None and not isinstance(said.exception, SystemExit):
+        raise said.exception
+    return said.exit_code, said.stdout, said.stderr
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("run")
+    train(Recipe(data="digits", epsilon=3.0, epochs=1, seed=0), folder)
+    return folder
+
+
+def test_the_bugs_are_listed_one_a_line() -> None:
+    code, out, _ = ask("audit", "--list-bugs")
+    assert code == 0
+    assert len(out.splitlines()) >= 10
+    assert out.startswith("no-clip")
+
+
+def test_a_right_method_is_consistent() -> None:
+    code, out, err = ask("audit", "--method", "dpsgd", "--runs", "40", "--alpha", "1e-4", "--seed", "1")
+    assert code == 0
+    assert out.startswith("consistent")
+    assert "step at rate 1" in err
+
+
+@pytest.mark.parametrize("bug", ["no-noise", "shuffled-batches"])
+def test_a_planted_bug_is_contradicted_with_exit_code_1(bug: str) -> None:
+    code, out, _ = ask("audit", "--plant", bug, "--runs", "20", "--json")
+    answer = json.loads(out)
+    assert code == 1
+    assert answer["verdict"] == "contradicted"
+    assert answer["said_by"]
+    assert answer["planted"] == bug
+    assert {"lower", "upper", "confidence"} <= answer.keys()
+
+
+def test_a_stored_run_is_audited_with_canaries(run: Path) -> None:
+    code, out, _ = ask("audit", str(run), "--runs", "20", "--canaries", "100", "--json", "--seed", "0")
+    answer = json.loads(out)
+    assert code == 0, answer["said_by"]
+    assert answer["upper"] == pytest.approx(3.0, abs=0.01)
+    assert answer["lower"] < answer["upper"]
+    assert [finding["probe"] for finding in answer["findings"]][:2] == ["stored ledger", "one run"]
+
+
+def test_a_ledger_that_costs_more_than_the_card_says_is_contradicted(run: Path, tmp_path: Path) -> None:
+    for name in ("result.json", "ledger.jsonl"):
+        (tmp_path / name).write_bytes((run / name).read_bytes())
+    result = json.loads((tmp_path / "result.json").read_text())
+    result["guarantee"]["epsilon"] = 1.0
+    (tmp_path / "result.json").write_text(json.dumps(result))
+    code, out, _ = ask("audit", str(tmp_path), "--runs", "20", "--canaries", "0", "--json", "--seed", "0")
+    assert code == 1
+    assert json.loads(out)["said_by"] == ["stored ledger"]
+
+
+def test_a_stored_run_is_attacked_and_its_shadows_are_kept(run: Path) -> None:
+    words = ("attack", str(run), "--attacks", "loss,lira,rmia", "--models", "4", "--records", "50", "--json")
+    code, out, err = ask(*words)
+    answer = json.loads(out)
+    assert code == 0
+    assert [row["attack"] for row in answer["attacks"]] == ["loss", "lira", "rmia"]
+    assert answer["above_what_is_permitted"] == []
+    assert 0.3 < answer["blind"]["auc"] < 0.7
+    assert "4 of 4" in err
+    _, again, err = ask(*words)
+    assert json.loads(again) == answer
+    assert err.splitlines() == ["shadow models: 4 of 4"]
+
+
+def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
+    from reticent.errors import ResumeError
+
+    with pytest.raises(ResumeError, match="no finished run"):
+        ask("attack", str(tmp_path))

@@ -108,3 +108,15 @@ def test_demo_resumes_compares_and_writes_the_page(tmp_path: Path, monkeypatch: 
     assert {row["label"] for row in said["summary"]} == {"plain", "dpsgd", "auto_s"}
     assert all(row["accuracy"]["mean"] > 0.8 for row in said["summary"])
     assert Path(said["page"]).exists()
+
+
+def test_private_diagnostics_need_a_word_and_are_marked(tmp_path: Path) -> None:
+    said = answer(*QUICK, "--out", str(tmp_path / "a"))
+    assert not (tmp_path / "a" / "private.jsonl").exists()
+    said = answer(*QUICK, "--private-diagnostics", "--out", str(tmp_path / "b"))
+    path = tmp_path / "b" / "private.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert len(lines) == said["rounds"]
+    assert all(line["private"] and line["drawn"] > 0 for line in lines)
+    assert path.stat().st_mode & 0o077 == 0
+    assert any("private diagnostics" in part for part in said["guarantee"]["excludes"])

@@ -159,7 +159,13 @@ class Run:
                 dials = lasting = method.control.listen(dials, vault, self._task)
             changes: dict[str, Any] = {}
             with self._covered(method.charge(dials)):
-                kept = any(self._attempt(dials, number, changes) for number in range(method.gate.attempts))
+                tried = 0
+                kept = False
+                while tried < method.gate.attempts and not kept:
+                    kept = self._attempt(dials, tried, changes)
+                    tried += 1
+            if self._diagnostics is not None:
+                self._diagnostics.settled(attempts=tried, kept=kept)
         self.dials = replace(lasting, **changes)
         return kept
 
@@ -207,6 +213,10 @@ class Run:
         """What is proved for this run: that of the planned number of rounds, also if it is left earlier."""
         claim = self.plan.claim(self.kept)
         promised = self.plan.guarantee(seeded=self._coins.seeded)
+        if self._diagnostics is not None:
+            promised = replace(
+                promised, excludes=(*promised.excludes, "the private diagnostics recorded beside the run")
+            )
         return replace(promised, as_claimed=claim.to_json() if claim is not None else None)
 
     def spent(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from torch import nn
 
     from reticent.accounting import Guarantee
+    from reticent.attacks.game import Deal, Game
     from reticent.attacks.intervals import Floats
-    from reticent.attacks.suite import Target
     from reticent.data import Dataset, Examples
 
 USUAL = "loss,population,reference,shadow,lira,rmia,blackbox,whitebox"
@@ -27,12 +27,15 @@ def attack(
     attacks: Annotated[str, Option(help="Names, with commas between.")] = USUAL,
     models: Annotated[int, Option(help="Shadow models, an even number.", min=4)] = 8,
     records: Annotated[int | None, Option(help="Members to be told from as many non-members; default 1000.")] = None,
+    canaries: Annotated[int, Option(help="Canaries dealt to the shadows, for figures of the worst case.", min=0)] = 0,
+    canary_kind: Annotated[str, Option(help="mislabelled, near-duplicates, blank or noise.")] = "mislabelled",
     jobs: Annotated[int, Option(help="Shadow models trained at the same time.", min=1)] = 1,
     out: Annotated[Path | None, Option(help="Folder for shadows and result; default: attack/ in the run's.")] = None,
     seed: Annotated[int, Option(help="Which records, which shadows.")] = 0,
     as_json: Annotated[bool, Option("--json", help="Answer in JSON on stdout.")] = False,
 ) -> None:
     """Attack a model with shadows of its own pipeline; what was trained before a crash is not trained again."""
+    from reticent.attacks.game import Game, deal, most_records
     from reticent.attacks.shadows import train_shadows
     from reticent.attacks.suite import check_attacks
     from reticent.audits.stored import read_result
@@ -41,46 +44,28 @@ def attack(
     names = [name.strip() for name in attacks.split(",") if name.strip()]
     check_attacks(names)
     result = read_result(run)
-    game = _game(result["recipe"], records, models, seed)
-    folder = out if out is not None else run / "attack"
+    recipe, dataset = result["recipe"], dataset_of(result["recipe"])
+    game = Game(records or min(1000, most_records(dataset)), models, canaries, canary_kind, seed)
+    cards, folder = deal(game, dataset), out if out is not None else run / "attack"
     logits = train_shadows(
-        partial(train_shadow, game),
+        partial(train_shadow, recipe, game),
         models,
         jobs=jobs,
         folder=folder,
-        design=json.loads(json.dumps(asdict(game))),
+        design={"recipe": recipe, **asdict(game)},
         tell=_tell,
     )
-    answer = {"run": str(run), "guarantee": result["guarantee"], **_figures(_target(run, game, logits), names, result)}
+    answer = {"run": str(run), "guarantee": result["guarantee"], **_figures(run, recipe, cards, logits, names, result)}
     replace_file(folder / "attack.json", json.dumps(answer, indent=2).encode())
     print(json.dumps(answer) if as_json else _in_words(answer))
 
 
-@dataclass(frozen=True)
-class Game:
-    """Which records are guessed, and which shadow sees which of them: all of it follows from these few numbers."""
-
-    recipe: dict[str, Any]
-    records: int
-    models: int
-    seed: int
-
-
-def _game(recipe: dict[str, Any], records: int | None, models: int, seed: int) -> Game:
-    from reticent.errors import SettingError
-
-    dataset = dataset_of(recipe)
-    if dataset.test is None:
-        raise SettingError(f"{dataset.name} has no test split: an attack needs records that the model has not seen")
-    most = min(len(dataset.train), 2 * len(dataset.test) // 3)
-    chosen = min(1000, most) if records is None else records
-    if not 10 <= chosen <= most:
-        raise SettingError(f"--records must be between 10 and {most} for {dataset.name}, not {records}")
-    return Game(recipe, chosen, models, seed)
-
-
 def dataset_of(recipe: dict[str, Any]) -> Dataset:
     """The dataset of a stored recipe, loaded once."""
+    from reticent.errors import SettingError
+
+    if recipe.get("holdout") is not None:
+        raise SettingError("a run with a public hold-out cannot be repeated on other examples yet: train it without")
     return _loaded(json.dumps(recipe))
 
 
@@ -92,77 +77,37 @@ def _loaded(recipe: str) -> Dataset:
     return examples(Recipe(**json.loads(recipe)))
 
 
-def _parts(game: Game) -> tuple[Examples, Examples, Examples, Examples]:
-    """Guessed members, guessed non-members, the population no model sees, and what every shadow is trained on."""
-    import numpy as np
-
-    dataset = dataset_of(game.recipe)
-    assert dataset.test is not None
-    rng = np.random.default_rng(game.seed)
-    inside, outside = (rng.permutation(len(part)) for part in (dataset.train, dataset.test))
-    return (
-        dataset.train.take(inside[: game.records]),
-        dataset.test.take(outside[: game.records]),
-        dataset.test.take(outside[game.records :]),
-        dataset.train.take(inside[game.records :]),
-    )
-
-
-def _guessed(game: Game) -> Examples:
-    import torch
-
-    from reticent.data import Examples
-
-    members, outsiders, _, _ = _parts(game)
-    return Examples(torch.cat([members.x, outsiders.x]), torch.cat([members.y, outsiders.y]))
-
-
-def train_shadow(game: Game, number: int) -> Floats:
+def train_shadow(recipe: dict[str, Any], game: Game, number: int) -> Floats:
     """The logits of one shadow: the run's own recipe, as many examples as the run had, coins of its own."""
-    import numpy as np
-    import torch
-
-    from reticent.attacks.signals import paired_design
+    from reticent.attacks.game import deal
     from reticent.attacks.whitebox import logits_of
-    from reticent.data import Examples
 
-    guessed, (_, _, population, always) = _guessed(game), _parts(game)
-    seen = guessed.take(np.flatnonzero(paired_design(game.models, 2 * game.records, seed=game.seed)[number]))
-    train = Examples(torch.cat([always.x, seen.x]), torch.cat([always.y, seen.y]))
-    model, _ = retrain(game.recipe, train, seed=1_000_003 * (game.seed + 1) + number)
-    return logits_of(model, torch.cat([guessed.x, population.x]))
+    cards = deal(game, dataset_of(recipe))
+    model, _ = retrain(recipe, cards.train(number), seed=1_000_003 * (game.seed + 1) + number)
+    return logits_of(model, cards.asked())
 
 
 def retrain(recipe: dict[str, Any], train: Examples, *, seed: int) -> tuple[nn.Module, Guarantee]:
-    """The same recipe on other examples, with other coins: the identical pipeline."""
+    """The same recipe on other examples, with other coins: the identical pipeline, defences included."""
+    from reticent import defences
+    from reticent.experiments import training
     from reticent.experiments.recipe import Recipe
-    from reticent.experiments.training import prepare
 
     dataset = replace(dataset_of(recipe), train=train)
-    run = prepare(replace(Recipe(**recipe), seed=seed), dataset)
+    mine = replace(Recipe(**recipe), seed=seed)
+    if mine.method in defences.names():
+        defended = training._defended(mine, dataset)
+        return defended.model, defended.guarantee
+    run = training.prepare(mine, dataset)
     for _ in run:
         pass
     return run.model, run.guarantee()
 
 
-def _target(run: Path, game: Game, logits: Floats) -> Target:
-    import numpy as np
-
-    from reticent.attacks.signals import paired_design
-    from reticent.attacks.suite import Target
-    from reticent.experiments.parts import model_of
-    from reticent.experiments.recipe import Recipe
-    from reticent.trained import load
-
-    model = load(run, model_of(Recipe(**game.recipe), dataset_of(game.recipe))).model
-    guessed, population = _guessed(game), _parts(game)[2]
-    members = np.arange(2 * game.records) < game.records
-    keep = paired_design(game.models, 2 * game.records, seed=game.seed)
-    return Target(model, guessed.x, guessed.y, members, (population.x, population.y), logits, keep)
-
-
-def _figures(target: Target, names: list[str], result: dict[str, Any]) -> dict[str, Any]:
-    """Every attack on the target, the blind baseline, the shadows pooled, and the most exposed records."""
+def _figures(
+    run: Path, recipe: dict[str, Any], cards: Deal, logits: Floats, names: list[str], result: dict[str, Any]
+) -> dict[str, Any]:
+    """Every attack on the target, the blind baseline, the shadows pooled, canaries, and the most exposed records."""
     import math
 
     from reticent.attacks.learned import blind
@@ -173,16 +118,22 @@ def _figures(target: Target, names: list[str], result: dict[str, Any]) -> dict[s
     from reticent.attacks.suite import run_attack
     from reticent.attacks.summary import summarise
     from reticent.attacks.thresholds import each_round
+    from reticent.experiments.parts import model_of
+    from reticent.experiments.recipe import Recipe
+    from reticent.trained import load
 
-    said = result["guarantee"]["epsilon"]
-    epsilon, delta = math.inf if said is None else said, result["guarantee"]["delta"]
+    said, delta = result["guarantee"]["epsilon"], result["guarantee"]["delta"]
+    epsilon = math.inf if said is None else said
+    target = cards.target(load(run, model_of(Recipe(**recipe), dataset_of(recipe))).model, logits)
     found = {name: run_attack(name, target) for name in names}
-    signals = target.signals()
-    matrix = each_round(signals, lira_online)
+    matrix = each_round(target.signals(), lira_online)
+    birds = cards.canary_signals(logits) if len(cards.canaries) else None
+    worst = Scores.of(each_round(birds, lira_online), birds.keep) if birds is not None else None
     return {
         "attacks": [summarise(name, scores).to_json() for name, scores in found.items()],
+        "pooled": summarise("lira, all shadows", Scores.of(matrix, target.keep)).to_json(),
+        "canaries": summarise("lira, canaries", worst).to_json() if worst is not None else None,
         "blind": summarise("blind", blind(target.x.numpy(), target.members)).to_json(),
-        "pooled": summarise("lira, every shadow as target", Scores.of(matrix, target.keep)).to_json(),
         "most_exposed": [asdict(one) for one in most_exposed(matrix, target.keep)],
         "permitted_balanced_accuracy": permitted_accuracy(epsilon, delta),
         "above_what_is_permitted": [name for name, scores in found.items() if exceeds(scores, epsilon, delta)],
@@ -196,7 +147,7 @@ def _tell(done: int, total: int) -> None:
 
 
 def _in_words(answer: dict[str, Any]) -> str:
-    rows = [*answer["attacks"], answer["pooled"], answer["blind"]]
+    rows = [row for row in (*answer["attacks"], answer["pooled"], answer["canaries"], answer["blind"]) if row]
     width = max(len(row["attack"]) for row in rows)
     lines = [f"{'':{width}}  AUC (95 %)            balanced accuracy  TPR at low FPR"]
     for row in rows:

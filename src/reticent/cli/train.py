@@ -30,6 +30,9 @@ def train(
     holdout: Annotated[
         int | None, Option(help="So many training examples are public and judge updates (sa_dpsgd).")
     ] = None,
+    private_diagnostics: Annotated[
+        bool, Option("--private-diagnostics", help="Keep private.jsonl, for research; never show it.")
+    ] = False,
     seed: Annotated[int | None, Option(help="For tests and papers; the guarantee will say so.")] = None,
     config: Annotated[Path | None, Option(help="A TOML file with any of these settings.")] = None,
     set_: Annotated[
@@ -59,6 +62,7 @@ def train(
         "max_grad_norm": max_grad_norm,
         "max_physical_batch_size": max_physical_batch_size,
         "holdout": holdout,
+        "private_diagnostics": private_diagnostics or None,
         "seed": seed,
     }
     given = {name: value for name, value in flags.items() if value is not None}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Callable
@@ -15,11 +14,11 @@ from torch.nn.functional import cross_entropy
 from torch.optim import Adam
 
 from reticent.accounting import Guarantee
-from reticent.checkpoint import Folder, replace_file
+from reticent.checkpoint import Folder
 from reticent.data import Dataset, Examples
 from reticent.experiments.parts import model_of
 from reticent.experiments.recipe import Recipe
-from reticent.experiments.training import examples
+from reticent.experiments.training import examples, finish
 from reticent.methods.plan import default_delta
 from reticent.trained import Trained, accuracy
 
@@ -43,21 +42,9 @@ def train_plain(recipe: Recipe, out: Path, *, tell: Tell | None = None) -> dict[
     model, lr, rounds = _learn(recipe, dataset, folder, tell)
     delta = recipe.delta if recipe.delta is not None else default_delta(len(dataset.train))
     nothing = Guarantee("none", math.inf, delta, why="trained without any privacy, as the line to be held to")
-    answer = {
-        "accuracy": accuracy(model, *dataset.test) if dataset.test is not None else None,
-        "accuracy_on": dataset.note if dataset.test is not None else "no test split: accuracy was not measured",
-        "guarantee": nothing.to_json(),
-        "rounds": rounds,
-        "kept": rounds,
-        "seconds": round(time.perf_counter() - start, 3),
-        "recipe": recipe.to_json(),
-        "noise_multiplier": 0.0,
-        "optimizer": {"name": "adam", "lr": lr, "batch_size": BATCH_SIZE, "schedule": "cosine to zero"},
-        "out": str(out),
-    }
-    Trained(model, nothing, rounds, rounds, {"recipe": recipe.to_json()}).save(out)
-    replace_file(out / "result.json", json.dumps(answer, indent=2).encode())
-    return answer
+    trained = Trained(model, nothing, rounds, rounds, {"recipe": recipe.to_json()})
+    optimizer = {"name": "adam", "lr": lr, "batch_size": BATCH_SIZE, "schedule": "cosine to zero"}
+    return finish(recipe, dataset, trained, out, start, noise_multiplier=0.0, optimizer=optimizer)
 
 
 def _learn(recipe: Recipe, dataset: Dataset, folder: Folder, tell: Tell | None) -> tuple[nn.Module, float, int]:

@@ -42,6 +42,7 @@ class Recipe:
     max_grad_norm: float | None = None
     holdout: int | None = None
     max_physical_batch_size: int | None = None
+    private_diagnostics: bool = False
     seed: int | None = None
 
     def filled(self) -> Recipe:

@@ -7,6 +7,7 @@ import os
 import platform
 import subprocess
 from collections import Counter
+from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from itertools import groupby
 from pathlib import Path
@@ -18,11 +19,12 @@ import torch
 import reticent
 from reticent import checkpoint
 from reticent.accounting import Entry, Event, Ledger, price
+from reticent.accounting.events import from_json
 from reticent.accounting.price import Accountant
 from reticent.data import Dataset
 from reticent.experiments.parts import model_of
 from reticent.experiments.recipe import Recipe
-from reticent.experiments.training import examples
+from reticent.experiments.training import examples, set_aside
 from reticent.trained import load, predict
 
 PACKAGES = ("torch", "numpy", "scipy", "dp-accounting")
@@ -35,9 +37,10 @@ def describe(answer: dict[str, Any], folder: Path) -> dict[str, Any]:
     """The fields of a record that follow from a finished run and its folder."""
     recipe = Recipe(**answer["recipe"])
     guarantee = answer["guarantee"]
-    dataset = examples(recipe)
+    dataset, settings = examples(recipe), settings_of(folder)
+    already = [from_json(event) for event in settings.get("already", [])]
     return {
-        "examples": len(dataset.train),
+        "examples": len(set_aside(dataset.train, recipe.holdout)[0]),
         "model": recipe.model,
         "accuracy": answer["accuracy"],
         "accuracy_on": answer["accuracy_on"],
@@ -50,9 +53,9 @@ def describe(answer: dict[str, Any], folder: Path) -> dict[str, Any]:
         "kept": answer["kept"],
         "noise_multiplier": answer["noise_multiplier"],
         "optimizer": answer.get("optimizer"),
-        "stages": stages(folder),
+        "stages": settings.get("method"),
         "recipe": answer["recipe"],
-        **from_ledger(folder / "ledger.jsonl", guarantee),
+        **from_ledger(folder / "ledger.jsonl", guarantee, already),
     }
 
 
@@ -69,27 +72,29 @@ def per_class(recipe: Recipe, dataset: Dataset, folder: Path) -> list[dict[str, 
     ]
 
 
-def stages(folder: Path) -> str | None:
-    """The method as it prints itself, from the checkpoint of a private run."""
+def settings_of(folder: Path) -> dict[str, Any]:
+    """What the checkpoint of a private run says about it; nothing for runs outside the pipeline."""
     path = folder / "checkpoint.safetensors"
-    settings = checkpoint.read(path).get("settings", {}) if path.exists() else {}
-    return settings.get("method")
+    return dict(checkpoint.read(path).get("settings", {})) if path.exists() else {}
 
 
-def from_ledger(path: Path, guarantee: dict[str, Any]) -> dict[str, Any]:
+def from_ledger(path: Path, guarantee: dict[str, Any], already: Iterable[Event] = ()) -> dict[str, Any]:
     """What the ledger itself tells: how many releases, a fingerprint, and epsilon as the rounds went by."""
     if not path.exists():
         return {"ledger": None, "epsilon_by_round": None}
     ledger = Ledger(path)
     about = {"entries": len(ledger), "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
-    points = epsilon_by_round(ledger, guarantee["delta"], "rdp" if guarantee["accountant"] == "rdp" else "best")
+    accountant: Accountant = "rdp" if guarantee["accountant"] == "rdp" else "best"
+    points = epsilon_by_round(ledger, guarantee["delta"], accountant, already)
     # A filter promises its whole budget whatever was used of it: there is no curve that leads to it.
     ends_there = points and guarantee["epsilon"] and abs(points[-1][1] - guarantee["epsilon"]) < TOLERANCE
     return {"ledger": about, "epsilon_by_round": points if ends_there else None}
 
 
-def epsilon_by_round(ledger: Ledger, delta: float, accountant: Accountant = "best") -> list[tuple[int, float]]:
-    """Epsilon of all releases up to some rounds, the first and the last among them.
+def epsilon_by_round(
+    ledger: Ledger, delta: float, accountant: Accountant = "best", already: Iterable[Event] = ()
+) -> list[tuple[int, float]]:
+    """Epsilon of what was released before the run and in it up to some rounds, the first and the last among them.
 
     >>> from reticent.accounting import Gaussian
     >>> ledger = Ledger(); _ = ledger.record(Entry(round=0, query=0, event=Gaussian(4.0), seal=""))
@@ -98,7 +103,7 @@ def epsilon_by_round(ledger: Ledger, delta: float, accountant: Accountant = "bes
     """
     rounds = [list(entries) for _, entries in groupby(sorted(ledger, key=_round), key=_round)]
     wanted = set(np.linspace(1, len(rounds), min(len(rounds), POINTS)).astype(int).tolist())
-    seen: Counter[Event] = Counter()
+    seen: Counter[Event] = Counter(already)
     points = []
     for number, entries in enumerate(rounds, start=1):
         seen.update(entry.event for entry in entries)

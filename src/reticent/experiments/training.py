@@ -20,11 +20,13 @@ from reticent.checkpoint import replace_file, unwritable
 from reticent.errors import ResumeError, SettingError
 from reticent.experiments.parts import model_of
 from reticent.experiments.recipe import Recipe, check_names
+from reticent.experiments.tracking import write_private_diagnostics
 from reticent.methods.plan import default_delta
 from reticent.train import Run, Step
 from reticent.trained import Trained, accuracy, make_optimizer, make_scheduler
 
 Progress = Callable[[Run, Step], None]
+PRIVATE = "private.jsonl"
 
 
 def train(
@@ -51,6 +53,8 @@ def train(
                 progress(run, step)
         trained = Trained(run.model, run.guarantee(), run.number, run.kept, {"recipe": recipe.to_json()})
         noise = run.plan.dials.noise_multiplier
+        if recipe.private_diagnostics and out is not None:
+            write_private_diagnostics(run, out / PRIVATE)
     return finish(recipe, dataset, trained, out, start, noise_multiplier=noise)
 
 
@@ -115,6 +119,7 @@ def prepare(recipe: Recipe, dataset: data.Dataset, out: Path | None = None, *, r
         average_last=recipe.average_last or 0.0,
         seed=recipe.seed,
         max_physical_batch_size=recipe.max_physical_batch_size,
+        private_diagnostics=recipe.private_diagnostics,
         folder=out,
         resume=resume,
     )

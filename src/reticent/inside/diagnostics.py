@@ -13,6 +13,8 @@ class Record:
     """What one round did to the examples it drew; all of it is private."""
 
     round: int
+    attempts: int = 0
+    kept: bool = False
     drawn: int = 0
     bounded: int = 0
     not_finite: int = 0
@@ -24,7 +26,8 @@ class Diagnostics:
 
     >>> seen = Diagnostics(); seen.begin(0); seen.saw(torch.tensor([1.0, 4.0]), torch.tensor([1.0, 0.25]))
     >>> seen.records()
-    [{'private': True, 'round': 0, 'drawn': 2, 'bounded': 1, 'not_finite': 0, 'norm_sum': 5.0}]
+    [{'private': True, 'round': 0, 'attempts': 0, 'kept': False, 'drawn': 2, 'bounded': 1, 'not_finite': 0,
+      'norm_sum': 5.0}]
     """
 
     def __init__(self) -> None:
@@ -33,6 +36,10 @@ class Diagnostics:
     def begin(self, number: int) -> None:
         """A new round begins."""
         self._records.append(Record(number))
+
+    def settled(self, *, attempts: int, kept: bool) -> None:
+        """The round is over after so many candidates."""
+        self._records[-1].attempts, self._records[-1].kept = attempts, kept
 
     def saw(self, norms: Tensor, weights: Tensor) -> None:
         """Take in the gradient norms of drawn examples and the weights they were given."""

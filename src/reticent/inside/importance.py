@@ -101,7 +101,10 @@ class UnitSumQuery:
             found.append(part.detach().cpu())
             accepted = coins[here] < self.chance(found[-1], reach[here])
             weights = self.bound.weights(part, self.dials)
-            return torch.where(accepted.to(part.device), weights, torch.zeros_like(weights))
+            weights = torch.where(accepted.to(part.device), weights, torch.zeros_like(weights))
+            if task.diagnostics is not None:
+                task.diagnostics.saw(part, weights)
+            return weights
 
         for batch in taken.batches():
             limit, views = task.max_physical_batch_size, task.flat.views(total)

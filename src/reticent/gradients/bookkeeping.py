@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -74,6 +75,12 @@ class Books(Tape):
             if gradient is not None:
                 self._uses.setdefault(id(root), []).append(Dense(gradient))
 
+    def burn(self) -> None:
+        """Let go of everything: the graph holds the books, and the books hold views of what is in the graph."""
+        self._uses.clear()
+        self._forms.clear()
+        self.roots.clear()
+
     def held_bytes(self) -> int:
         """Say how much memory the forms keep until the weights are known."""
         return sum(
@@ -95,14 +102,18 @@ class Books(Tape):
                 form.keep(good).add_to(total, weights[good])
 
 
-def passes(
+@contextmanager
+def books_of(
     model: nn.Module, loss: PerExampleLoss, batch: Batch, parameters: Mapping[str, nn.Parameter], plan: Plan
-) -> tuple[Books, Tensor]:
-    """Run both passes and give the books, closed, with the norms."""
+) -> Iterator[tuple[Books, Tensor]]:
+    """Run both passes and give the books, closed, with the norms, until the block ends."""
     books = Books(parameters, size(batch), plan)
     with plan.scratch.in_use():
-        with torch.enable_grad(), books:
-            losses = one_per_example(loss(model, batch), books.n)
-        torch.autograd.grad(losses.sum(), books.anchor, allow_unused=True)
-        with torch.no_grad():
-            return books, books.close()
+        try:
+            with torch.enable_grad(), books:
+                losses = one_per_example(loss(model, batch), books.n)
+            torch.autograd.grad(losses.sum(), books.anchor, allow_unused=True)
+            with torch.no_grad():
+                yield books, books.close()
+        finally:
+            books.burn()

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from reticent.errors import ModelError
 from reticent.gradients import general
 from reticent.gradients.batches import Batch, PerExampleLoss, chunks, size
-from reticent.gradients.bookkeeping import passes
+from reticent.gradients.bookkeeping import books_of
 from reticent.gradients.planning import plan_of
 
 
@@ -48,8 +48,8 @@ def norms_and_sum(
             if plan is None:
                 found.append(general.add_sum(model, per_example_loss, part, weigh, into))
             else:
-                books, norms = passes(model, per_example_loss, part, parameters, plan)
-                books.add_to(into, norms, weigh(norms))
+                with books_of(model, per_example_loss, part, parameters, plan) as (books, norms):
+                    books.add_to(into, norms, weigh(norms))
                 found.append(norms)
     return torch.cat(found), {name: into[name] for name in parameters}
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from reticent.errors import ModelError
 from reticent.gradients import layouts
 from reticent.gradients.batches import Batch, PerExampleLoss, chosen, size, tensors
-from reticent.gradients.bookkeeping import passes
+from reticent.gradients.bookkeeping import books_of
 from reticent.gradients.general import norms_and_sum_of, one_per_example
 from reticent.gradients.layouts import Layout
 from reticent.gradients.randomness import undisturbed
@@ -27,8 +27,8 @@ PROBED = 3
 # A wrong rule is off by far more than float32 rounds.
 ROUNDING = 1e-3
 # What a micro-batch keeps should fit this many bytes of cache, unless it would be too few examples to be worth a pass.
-CACHE = 2**24
-FEWEST = 8
+CACHE = 2**26
+FEWEST = 16
 
 
 class _Probe(Tape):
@@ -106,9 +106,9 @@ def _prove(
     state = torch.get_rng_state()
     expected, expected_sums = norms_and_sum_of(_one_backward_each(model, loss, batch, parameters), weigh)
     torch.set_rng_state(state)
-    books, norms = passes(model, loss, batch, parameters, plan)
     sums = {name: torch.zeros_like(parameter) for name, parameter in parameters.items()}
-    books.add_to(sums, norms, weigh(norms))
+    with books_of(model, loss, batch, parameters, plan) as (books, norms):
+        books.add_to(sums, norms, weigh(norms))
     pairs = {"norms": (norms, expected)} | {name: (sums[name], expected_sums[name]) for name in parameters}
     largest = max(float(gradient.abs().max()) for gradient in expected_sums.values())
     for name, (ours, theirs) in pairs.items():
@@ -166,7 +166,8 @@ def _plan(model: nn.Module, loss: PerExampleLoss, few: Batch, parameters: Mappin
     for channels_last in (True, False):
         better = Plan(plan.layouts, channels_last, at_once)
         try:
-            passes(model, loss, few, parameters, better)
+            with books_of(model, loss, few, parameters, better):
+                pass
         except RuntimeError:  # a model that takes views of images needs them in the usual order
             continue
         break
@@ -186,7 +187,9 @@ def _examples_at_once(
             kept[storage.data_ptr()] = storage.nbytes()
         return tensor
 
-    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-        books, _ = passes(model, loss, few, parameters, plan)
-    each = (sum(kept.values()) + books.held_bytes()) // size(few)
+    with (
+        torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor),
+        books_of(model, loss, few, parameters, plan) as (books, _),
+    ):
+        each = (sum(kept.values()) + books.held_bytes()) // size(few)
     return max(FEWEST, CACHE // max(1, each))

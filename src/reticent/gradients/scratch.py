@@ -56,6 +56,7 @@ def empty(shape: Sequence[int], like: Tensor, *, brief: bool = False) -> Tensor:
 
     A `brief` tensor holds its numbers only until the next brief one is asked for.
 
+    >>> import torch
     >>> scratch = Scratch()
     >>> with scratch.in_use():
     ...     first = empty((2, 3), torch.ones(1))

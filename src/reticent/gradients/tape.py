@@ -13,6 +13,7 @@ from torch.autograd.function import once_differentiable
 from torch.overrides import TorchFunctionMode
 
 from reticent.gradients.layouts import Layout
+from reticent.gradients.packing import Packings
 from reticent.gradients.registry import RULES
 from reticent.gradients.scratch import Scratch
 
@@ -64,6 +65,7 @@ class Tape(TorchFunctionMode, ABC):
         self.plan = plan
         self.anchor = torch.zeros((), requires_grad=True)
         self._names = {id(parameter): name for name, parameter in parameters.items()}
+        self.packings = Packings()
         self.roots: dict[int, tuple[Tensor, list[nn.Parameter]]] = {}
         self._parameters = {id(parameter): parameter for parameter in parameters.values()}
 
@@ -87,7 +89,10 @@ class Tape(TorchFunctionMode, ABC):
         kwargs = kwargs or {}
         followed = [value for value in _values(args, kwargs) if id(value) in self._names]
         if not followed:
-            return func(*args, **kwargs)
+            result = func(*args, **kwargs)
+            if func in Packings.watched:
+                self.packings.note(func, args, result)
+            return result
         site = (getattr(func, "__name__", str(func)), tuple(self._names[id(value)] for value in followed))
         if self.plan.layouts.get(site) is not Layout.NOWHERE and self._knows(func, args, kwargs):
             return self.use(site, func, args, kwargs)

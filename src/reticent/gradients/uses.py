@@ -9,6 +9,7 @@ from torch import Tensor
 
 from reticent.gradients.forms import Form
 from reticent.gradients.layouts import Layout
+from reticent.gradients.packing import Packings
 from reticent.gradients.tape import NoRule, Plan, Site
 
 Forms: TypeAlias = Iterator[tuple[Tensor | None, Form]]
@@ -20,6 +21,7 @@ class Collector(Protocol):
     n: int
     anchor: Tensor
     plan: Plan
+    packings: Packings
 
     def follows(self, value: object) -> bool: ...
     def plain(self, value: Any) -> Any: ...
@@ -34,10 +36,15 @@ class Use:
     def __init__(self, books: Collector, site: Site, layout: Layout):
         self.n = books.n
         self.anchor = books.anchor
+        self.packings = books.packings
         self.channels_last = books.plan.channels_last
         self.site = site
         self.layout = layout
         self._books = books
+
+    def at(self, layout: Layout) -> Use:
+        """Give the same use for a function that itself says where the examples are."""
+        return Use(self._books, self.site, layout)
 
     def wants(self, value: object) -> bool:
         """Say whether a value's gradient is asked for."""

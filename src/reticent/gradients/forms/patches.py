@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -48,10 +49,7 @@ class Patches(Form):
             held = patches[: some.stop - some.start]
             held.view(-1, *self.outgoing.shape[1:-1], *self.kernel, channels).copy_(self._windows(some))
             self._multiply(self.outgoing[some].flatten(1, -2), held, found[some])
-        return Dense(found, self._channels_second)
-
-    def _channels_second(self, found: Tensor) -> Tensor:
-        return found.view(*found.shape[:2], *self.kernel, -1).movedim(-1, 2)
+        return Dense(found, partial(_channels_second, kernel=self.kernel))
 
     def _windows(self, some: slice) -> Tensor:
         """All patches of some examples as one overlapping view."""
@@ -81,6 +79,10 @@ class Patches(Form):
 
     def keep(self, rows: Tensor) -> Form:
         return replace(self, image=self.image[rows], outgoing=self.outgoing[rows])
+
+
+def _channels_second(found: Tensor, kernel: tuple[int, ...]) -> Tensor:
+    return found.view(*found.shape[:2], *kernel, -1).movedim(-1, 2)
 
 
 def padded(image: Tensor, padding: Sequence[tuple[int, int]]) -> Tensor:

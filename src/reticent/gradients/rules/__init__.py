@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
-from reticent.gradients.rules import broadcast, convolution, embedding, linear, normalisation, recurrent
+from reticent.gradients.rules import (
+    attention,
+    broadcast,
+    convolution,
+    embedding,
+    linear,
+    normalisation,
+    recurrent,
+    steps,
+)
 
-__all__ = ["broadcast", "convolution", "embedding", "linear", "normalisation", "recurrent"]
+__all__ = ["attention", "broadcast", "convolution", "embedding", "linear", "normalisation", "recurrent", "steps"]

@@ -4,6 +4,8 @@ Arrays are [directions, steps, examples, features]; the backward direction reads
 Where `alive` is 0 an example has ended, or not begun: its state is carried on.
 """
 
+# ruff: noqa: ARG002, ARG003 - the cells share one signature
+
 from __future__ import annotations
 
 from abc import ABC, abstractmethod

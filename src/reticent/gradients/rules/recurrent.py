@@ -20,7 +20,7 @@ class _Layer(torch.autograd.Function):
     """One layer over [steps, examples, features]; gives its outputs and last states."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, anchor: Tensor, run: _Run, *first: Tensor) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, x: Tensor, _anchor: Tensor, run: _Run, *first: Tensor) -> tuple[Tensor, ...]:
         ctx.run = run
         return run.forward(x.detach(), tuple(state.detach() for state in first))
 
@@ -136,17 +136,42 @@ def _layers(
 def _recurrent(function: Callable[..., Any], cell: type[Cell]) -> None:
     @rule(function, located=False)
     def run(use: Use, input: Tensor, *rest: Any) -> tuple[Tensor, ...]:
-        if isinstance(rest[1], Tensor):
+        if isinstance(rest[2], list):
             return _packed(use, cell, input, *rest)
         hx, weights, biased, layers, dropout, training, bidirectional, batch_first = rest
+        if input.ndim != 3:
+            raise use.refuse("the input has no axis of examples")
         x = input.transpose(0, 1) if batch_first else input
-        first = hx if isinstance(hx, tuple) else (hx,)
-        y, *last = _layers(use, cell, x.contiguous(), first, weights, biased, layers, dropout * training, bidirectional)
+        shape = (weights, biased, layers, dropout * training, bidirectional)
+        y, *last = _layers(use, cell, x.contiguous(), hx if isinstance(hx, tuple) else (hx,), *shape)
         return y.transpose(0, 1) if batch_first else y, *last
 
 
-def _packed(use: Use, cell: type[Cell], data: Tensor, batch_sizes: Tensor, *rest: Any) -> tuple[Tensor, ...]:
-    raise use.refuse("packed sequences have no rule")
+def _packed(
+    use: Use,
+    cell: type[Cell],
+    data: Tensor,
+    batch_sizes: Tensor,
+    hx: Any,
+    weights: Sequence[Tensor],
+    biased: bool,
+    layers: int,
+    dropout: float,
+    training: bool,
+    bidirectional: bool,
+) -> tuple[Tensor, ...]:
+    """Run over padded sequences in the order of the examples, then pack again as it was."""
+    order = use.packings.order(batch_sizes).to(data.device)
+    back = order.argsort()
+    steps = len(batch_sizes)
+    padded, lengths = torch._pad_packed_sequence(data, batch_sizes, False, 0.0, steps)
+    alive = (torch.arange(steps)[:, None] < lengths[back.cpu()])[..., None].to(data)
+    both = torch.stack([alive, alive.flip(0)]) if bidirectional else alive[None]
+    first = tuple(state[:, back] for state in (hx if isinstance(hx, tuple) else (hx,)))
+    shape = (weights, biased, layers, dropout * training, bidirectional)
+    y, *last = _layers(use, cell, padded[:, back], first, *shape, alive=both)
+    packed, _ = torch._pack_padded_sequence(y[:, order], lengths, False)
+    return packed, *(state[:, order] for state in last)
 
 
 _KINDS: list[tuple[Callable[..., Any], type[Cell]]] = [

@@ -149,7 +149,7 @@ def write(out: Path) -> Path:
     (place / "audit.json").write_text(json.dumps(audit))
     (out / "audit.json").write_text(json.dumps([broken]))
     lines = [{"private": True, "round": n, "drawn": 250, "bounded": 250 - n, "norm_sum": 9.0} for n in range(50)]
-    (place / "private.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (place / "private-diagnostics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     return out
 
 

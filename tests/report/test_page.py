@@ -135,6 +135,23 @@ def test_an_own_permitted_curve_wins(folder: Path, records: Any) -> None:
     assert next(entry for entry in drawn if entry["attack"] == "mine")["permitted"] == [(0.0, 0.1), (1.0, 1.0)]
 
 
+def test_the_answers_of_the_attack_and_audit_commands_are_understood(folder: Path, records: Any) -> None:
+    """`reticent attack runs/a` leaves attack/attack.json there; an audit of a method names no run."""
+    bare = {name: value for name, value in records.attack("rmia", 0.5, 0).items() if name not in ("fpr", "tpr")}
+    answer = {"run": "elsewhere/auto_s-eps1-seed0", "attacks": [bare], "blind": bare | {"attack": "blind"}}
+    place = folder / "runs" / "auto_s-eps1-seed0" / "attack"
+    place.mkdir(parents=True)
+    (place / "attack.json").write_text(json.dumps(answer))
+    audit = {"method": "dpadam", "verdict": "consistent", "lower": 0.5, "upper": None, "confidence": 0.95}
+    (folder / "audit.json").write_text(json.dumps(audit))
+    results = read(folder)
+    mine = [entry["attack"] for entry in results.attacks if entry["run"] == "auto_s-eps1-seed0"]
+    assert mine == ["rmia", "blind"]
+    page = write_page(folder).read_text()
+    assert "DP-Adam" in page
+    assert len(embedded(page, "facts")["attacks"]) == 3, "only what has a ROC is drawn"
+
+
 def test_one_run_of_train_makes_a_page_too(tmp_path: Path) -> None:
     from reticent.experiments.recipe import Recipe
     from reticent.experiments.training import train

@@ -25,7 +25,7 @@ def facts(results: Results, rows: list[Row]) -> dict[str, Any]:
         "points": [_point(row) for row in rows if row.accuracy],
         "spending": _spending(results.done),
         "classes": _classes(results.done),
-        "attacks": [_attack(entry, results) for entry in results.attacks],
+        "attacks": [_attack(entry, results) for entry in results.attacks if entry.get("fpr")],
         "audits": [_audit(entry, results) for entry in results.audits],
         "private": results.private,
     }
@@ -78,12 +78,12 @@ def _classes(runs: list[Record]) -> list[dict[str, Any]]:
 
 def _attack(entry: Record, results: Results) -> dict[str, Any]:
     """One ROC, thinned, with the curve that the guarantee of the attacked run permits."""
-    run = _run(entry, results)
+    run = results.run_of(entry)
     epsilon, delta = (run.get("epsilon"), run.get("delta") or 0.0) if run else (None, 0.0)
     permitted = entry.get("permitted") or (permitted_curve(epsilon, delta) if epsilon is not None else None)
     return {
         "run": entry["run"],
-        "of": title(run, entry),
+        "of": title(entry, results),
         "attack": entry["attack"],
         "auc": entry.get("auc"),
         "roc": _thinned(entry["fpr"], entry["tpr"]),
@@ -101,9 +101,8 @@ def _thinned(fpr: list[float], tpr: list[float]) -> list[tuple[float, float]]:
 
 
 def _audit(entry: Record, results: Results) -> dict[str, Any]:
-    run = _run(entry, results)
     return {
-        "of": title(run, entry),
+        "of": title(entry, results),
         "name": entry.get("name", "audit"),
         "verdict": entry["verdict"],
         "lower": entry["lower"],
@@ -112,15 +111,10 @@ def _audit(entry: Record, results: Results) -> dict[str, Any]:
     }
 
 
-def _run(entry: Record, results: Results) -> Record | None:
-    """The run an entry is about; a folder with one run needs no name."""
-    named = [run for run in results.runs if run["run"] == entry["run"]]
-    return named[0] if named else results.runs[0] if len(results.runs) == 1 else None
-
-
-def title(run: Record | None, entry: Record) -> str:
+def title(entry: Record, results: Results) -> str:
     """What was attacked or audited, in print."""
+    run = results.run_of(entry)
     if run is None:
-        return printed(entry["method"]) if entry.get("method") else str(entry["run"] or "all runs")
+        return printed(entry.get("method", "a model that is not here"))
     budget = f", epsilon {run['target_epsilon']:g}" if run["target_epsilon"] else ""
     return f"{printed(run['label'])}{budget}, seed {run['seed']}"

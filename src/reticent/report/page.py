@@ -83,7 +83,7 @@ def _environment() -> Environment:
         "points": points,
         "caught_at_most": lambda epsilon, delta: caught_at_most(0.01, epsilon, delta),
         "right_at_most": right_at_most,
-        "attacked": lambda entry, results: title(_of(entry, results), entry),
+        "attacked": title,
     }
     return environment
 
@@ -96,10 +96,6 @@ def points(share: float) -> str:
     """
     said = f"{100 * share:+.1f}"
     return "0.0" if said in ("+0.0", "-0.0") else said.replace("-", "−")
-
-
-def _of(entry: Record, results: Results) -> Record | None:
-    return next((run for run in results.runs if run["run"] == entry["run"]), None)
 
 
 def embedded(data: Any) -> Markup:

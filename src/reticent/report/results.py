@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,10 @@ class Results:
         """The runs that did not."""
         return [run for run in self.runs if run["status"] != "done"]
 
+    def run_of(self, entry: Record) -> Record | None:
+        """The run that an attack or an audit is about; None for an audit of a method as such."""
+        return next((run for run in self.runs if run["run"] == entry["run"]), None)
+
 
 def read(folder: Path, *, private: bool = False) -> Results:
     """Read a folder that `compare`, a sweep or `train` wrote, with the attacks and audits stored in it."""
@@ -41,19 +46,30 @@ def read(folder: Path, *, private: bool = False) -> Results:
         runs = [_single(folder)]
     else:
         raise DataError(f"{folder} holds no results: neither results.jsonl (compare) nor result.json (train) is there")
-    places = [(folder, None)] + [(path, path.name) for path in sorted(folder.glob("runs/*"))]
-    diagnostics = [_named(line, run) for path, run in places for line in _lines(path / "private.jsonl") if private]
+    known = {run["run"] for run in runs}
+    places = [(folder, folder.name)] + [(path, path.name) for path in sorted(folder.glob("runs/*"))]
+
+    def gather(name: str, reader: Callable[[Path], list[Record]]) -> list[Record]:
+        return [_named(entry, place, known) for path, place in places for entry in reader(path / name)]
+
     return Results(
         runs,
-        [_named(entry, run) for path, run in places for entry in _entries(path / "attacks.json")],
-        [_named(entry, run) for path, run in places for entry in _entries(path / "audit.json")],
-        diagnostics,
+        gather("attacks.json", _entries) + gather("attack/attack.json", _attacks),
+        gather("audit.json", _entries),
+        gather("private-diagnostics.jsonl", _lines) if private else [],
     )
 
 
-def _named(entry: Record, run: str | None) -> Record:
-    """Say which run an entry belongs to: the folder it lies in, if it does not say itself."""
-    return {**entry, "run": entry.get("run") or run}
+def _named(entry: Record, place: str, known: set[str]) -> Record:
+    """Say which run an entry belongs to: the one it names, or else the folder it lies in."""
+    named = Path(str(entry.get("run") or "")).name
+    return {**entry, "run": next((name for name in (named, place) if name in known), None)}
+
+
+def _attacks(path: Path) -> list[Record]:
+    """The entries in an answer of `reticent attack`: its attacks, the shadows pooled, and the blind baseline."""
+    found = [[*answer["attacks"], answer.get("pooled"), answer.get("blind")] for answer in _entries(path)]
+    return [entry for entries in found for entry in entries if entry is not None]
 
 
 def _lines(path: Path) -> list[Record]:

@@ -163,7 +163,9 @@ def _status(guarantee: Guarantee) -> str:
 
 
 def _about(run: Record, entries: list[Record]) -> list[Record]:
-    return [entry for entry in entries if entry.get("run") in (None, run["run"])]
+    """What is said of this run, or of its method as such."""
+    of_run = [entry for entry in entries if entry["run"] == run["run"]]
+    return of_run + [entry for entry in entries if entry["run"] is None and entry.get("method") == run["method"]]
 
 
 def _audit(run: Record, results: Results) -> Sentences:

@@ -1,0 +1,267 @@
+"""The page in a real browser: headless Chromium draws it, sorts it, hides series, goes dark, prints, and shrinks."""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reticent.report import write_page
+
+webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed: pip install 'reticent[dev]'")
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
+pytestmark = pytest.mark.skipif(
+    not (CHROMIUM and DRIVER), reason="no browser: install Debian's chromium and chromium-driver"
+)
+FLAGS = (
+    "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync --disable-dev-shm-usage --window-size=1280,900"
+)
+
+CONTRAST = """
+const shade = (colour) => {
+  const [r, g, b, a = 1] = colour.match(/[\\d.]+/g).map(Number);
+  const light = [r, g, b].map((c) => c / 255).map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+  return { a, light: 0.2126 * light[0] + 0.7152 * light[1] + 0.0722 * light[2] };
+};
+const behind = (element) => {
+  for (let at = element; at; at = at.parentElement) {
+    const found = shade(getComputedStyle(at).backgroundColor);
+    if (found.a > 0.9) return found.light;
+  }
+  return 1;
+};
+const poor = [];
+for (const element of document.querySelectorAll("body *")) {
+  const text = [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
+  if (!text || !element.checkVisibility() || element.closest("script, style, noscript")) continue;
+  const style = getComputedStyle(element);
+  const drawn = element instanceof SVGElement ? style.fill : style.color;
+  if (drawn === "none") continue;
+  const [low, high] = [shade(drawn).light, behind(element)].sort((a, b) => a - b);
+  const ratio = (high + 0.05) / (low + 0.05);
+  if (ratio < 4.5) poor.push([element.textContent.trim().slice(0, 40), drawn, Math.round(ratio * 100) / 100]);
+}
+return poor;
+"""
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for flag in (*FLAGS.split(), f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def page(browser: Any, folder: Path) -> Iterator[Any]:
+    """The browser with the page opened; whatever a test does, nothing may be complained of on the console."""
+    browser.get_log("performance")
+    browser.get(write_page(folder, private=True).as_uri())
+    wait(lambda: browser.execute_script("return document.querySelectorAll('.chart svg').length") == 6)
+    yield browser
+    complaints = browser.get_log("browser")
+    emulate(browser, width=1280)
+    media(browser)
+    assert complaints == []
+
+
+def wait(until: Callable[[], Any], seconds: float = 30.0) -> None:
+    end = time.monotonic() + seconds
+    while not until():
+        assert time.monotonic() < end, "the page did not get there"
+        time.sleep(0.02)
+
+
+def emulate(browser: Any, width: int, *, mobile: bool = False) -> None:
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": mobile}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+def media(browser: Any, *, scheme: str = "light", kind: str = "") -> None:
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": kind, "features": features})
+
+
+def all_of(browser: Any, selector: str) -> list[Any]:
+    return list(browser.find_elements("css selector", selector))
+
+
+def column(browser: Any, number: int) -> list[str]:
+    return [cell.text for cell in all_of(browser, f"#guarantees tbody tr > :nth-child({number})")]
+
+
+def background(browser: Any, selector: str = "body") -> str:
+    script = "return getComputedStyle(document.querySelector(arguments[0])).backgroundColor"
+    return str(browser.execute_script(script, selector))
+
+
+# -- drawing ---------------------------------------------------------------------------------------------------------
+
+
+def test_it_draws_every_chart_and_asks_nobody(page: Any) -> None:
+    asked = [
+        entry["message"] for entry in page.get_log("performance") if "Network.requestWillBeSent" in entry["message"]
+    ]
+    assert not any('"url":"http' in message for message in asked)
+    assert not page.execute_script("return window.hacked")
+    for chart in all_of(page, ".chart svg"):
+        assert chart.get_attribute("role") == "img"
+        assert chart.get_attribute("aria-label")
+        assert chart.size["width"] > 200
+        assert len(chart.find_elements("css selector", "path, circle, rect, line")) > 5
+
+
+def test_points_tell_more_when_hovered(page: Any) -> None:
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    dot = all_of(page, "#chart-accuracy [aria-label=dot] path")[0]
+    page.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", dot)
+    ActionChains(page).move_to_element(dot).perform()
+    wait(lambda: any("proved" in tip.text for tip in all_of(page, "#chart-accuracy [aria-label=tip]")))
+
+
+def test_claimed_epsilons_are_hollow(page: Any) -> None:
+    drawn = "[...document.querySelectorAll('#chart-accuracy [aria-label=dot]')]"
+    hollow = f"{drawn}.filter((dots) => dots.getAttribute('fill') === 'var(--surface)')"
+    assert page.execute_script(f"return {hollow}.reduce((sum, dots) => sum + dots.children.length, 0)") == 4
+
+
+# -- sorting and hiding ----------------------------------------------------------------------------------------------
+
+
+def test_tables_sort_up_and_down_and_say_so(page: Any) -> None:
+    before = column(page, 6)
+    head = all_of(page, "#guarantees thead th")[5]
+    button = head.find_element("css selector", "button")
+    page.execute_script("arguments[0].click()", button)
+    rising = [float(text.split(" ")[0]) for text in column(page, 6) if text[0].isdigit()]
+    assert rising == sorted(rising)
+    assert head.get_attribute("aria-sort") == "ascending"
+    assert column(page, 6)[-1] == "–", "what has no value stays at the end"
+    page.execute_script("arguments[0].click()", button)
+    falling = [float(text.split(" ")[0]) for text in column(page, 6) if text[0].isdigit()]
+    assert falling == sorted(falling, reverse=True)
+    assert head.get_attribute("aria-sort") == "descending"
+    assert column(page, 6)[-1] == "–"
+    assert sorted(column(page, 6)) == sorted(before)
+
+
+def test_the_keyboard_is_enough_to_sort_and_to_hide(page: Any) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    button = all_of(page, "#guarantees thead button")[0]
+    button.send_keys(Keys.ENTER)
+    names = column(page, 1)
+    assert names == sorted(names, key=str.casefold)
+    all_of(page, "#legend button")[1].send_keys(Keys.SPACE)
+    assert all_of(page, "#legend button")[1].get_attribute("aria-pressed") == "false"
+
+
+def test_a_series_can_be_hidden_and_shown_again(page: Any) -> None:
+    count = "return document.querySelectorAll('#chart-accuracy [aria-label=dot] path').length"
+    shown = page.execute_script(count)
+    button = next(button for button in all_of(page, "#legend button") if button.text == "AUTO-S")
+    page.execute_script("arguments[0].click()", button)
+    assert page.execute_script(count) == shown - 2
+    assert "AUTO-S" not in page.execute_script("return document.querySelector('#chart-classes').textContent")
+    page.execute_script("arguments[0].click()", button)
+    assert page.execute_script(count) == shown
+    assert button.get_attribute("aria-pressed") == "true"
+
+
+def test_hiding_everything_leaves_a_note_not_an_error(page: Any) -> None:
+    for button in all_of(page, "#legend button"):
+        page.execute_script("arguments[0].click()", button)
+    assert "Nothing to show" in page.execute_script("return document.querySelector('#chart-accuracy').textContent")
+
+
+def test_another_budget_and_another_model_can_be_chosen(page: Any) -> None:
+    from selenium.webdriver.support.ui import Select
+
+    budget = all_of(page, "#spending-budget button")[0]
+    page.execute_script("arguments[0].click()", budget)
+    assert "budget 1" in page.execute_script("return document.querySelector('#chart-spending').textContent")
+    text = "return document.querySelector('#chart-attacks').textContent"
+    assert "ruled out by the guarantee" in page.execute_script(text)
+    Select(all_of(page, "#attacked")[0]).select_by_visible_text("Without privacy, seed 0")
+    assert "ruled out" not in page.execute_script(text)
+
+
+# -- colours, paper, phone -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_all_text_can_be_read_in_both_schemes(page: Any, scheme: str) -> None:
+    media(page, scheme=scheme)
+    dark = int(background(page).strip("rgb()").split(",")[0]) < 60
+    assert dark == (scheme == "dark")
+    page.execute_script("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
+    assert page.execute_script(CONTRAST) == []
+
+
+def test_the_reader_may_choose_the_colours(page: Any) -> None:
+    button = all_of(page, "#theme")[0]
+    seen = []
+    for _ in range(3):
+        page.execute_script("arguments[0].click()", button)
+        seen.append((button.text, background(page)))
+    assert [name for name, _ in seen] == ["Light", "Dark", "Auto"]
+    assert seen[0][1] == seen[2][1] != seen[1][1]
+
+
+def test_print_is_light_whole_and_without_controls(page: Any) -> None:
+    page.execute_script("document.documentElement.dataset.theme = 'dark'")
+    media(page, scheme="dark", kind="print")
+    assert background(page) == "rgb(255, 255, 255)"
+    assert page.execute_script(CONTRAST) == []
+    assert not all_of(page, "#theme")[0].is_displayed()
+    media(page)
+    pdf = base64.b64decode(page.execute_cdp_cmd("Page.printToPDF", {})["data"])
+    assert pdf.startswith(b"%PDF")
+    page.execute_script("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.execute_script("return document.querySelectorAll('#statement details:not([open])').length") == 0
+    page.execute_script("window.dispatchEvent(new Event('afterprint'))")
+    assert page.execute_script("return document.querySelectorAll('#statement details[open]').length") == 0
+
+
+@pytest.mark.parametrize("width", [320, 390])
+def test_it_fits_a_phone(page: Any, width: int) -> None:
+    emulate(page, width, mobile=True)
+    wait(lambda: page.execute_script("return document.querySelector('#chart-accuracy svg').clientWidth") <= width)
+    assert page.execute_script("return document.documentElement.scrollWidth") <= width
+    for chart in all_of(page, ".chart svg"):
+        assert chart.size["width"] <= width
+    assert page.execute_script(CONTRAST) == []
+
+
+# -- for everybody ---------------------------------------------------------------------------------------------------
+
+
+def test_everything_has_a_name_and_an_order(page: Any) -> None:
+    names = page.execute_script(
+        "return [...document.querySelectorAll('button, select, a[href], [role=region], [role=group], nav')]"
+        ".map((e) => e.ariaLabel || e.labels?.[0]?.textContent || e.textContent.trim())"
+    )
+    assert all(names)
+    levels = page.execute_script("return [...document.querySelectorAll('h1, h2, h3')].map((h) => +h.tagName[1])")
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+    assert page.execute_script("return document.documentElement.lang") == "en"
+    identities = page.execute_script("return [...document.querySelectorAll('[id]')].map((e) => e.id)")
+    assert len(identities) == len(set(identities))

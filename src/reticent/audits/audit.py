@@ -11,6 +11,7 @@ from reticent.audits.findings import Finding, attempted
 from reticent.audits.probes import probe_ledger, probe_noise, probe_sensitivity
 from reticent.audits.sampling import probe_sampler
 from reticent.audits.step import StepAudit, audit_step
+from reticent.audits.toy import is_adaptive
 from reticent.methods import Method
 
 PROBES: dict[str, Callable[[Method], Finding]] = {
@@ -72,13 +73,17 @@ def audit(
 
     Promise: a method that keeps to its claim is contradicted with chance at most `alpha`, the probes' once in millions.
     """
-    if method.noise_multiplier is None:
+    if method.noise_multiplier is None and not is_adaptive(method):
         method = replace(method, noise_multiplier=1.0)
     findings = []
     for name, probe in PROBES.items():
         findings.append(attempted(name, lambda probe=probe: probe(method)))  # type: ignore[misc]
         tell(findings[-1])
     lower, upper = 0.0, math.inf
+    if is_adaptive(method):
+        findings.append(Finding("step", True, "not repeated: its noise is chosen during the run; audit a run instead"))
+        tell(findings[-1])
+        rates = ()
     for rate in rates:
         name = f"step at rate {rate:g}"
         try:

@@ -14,7 +14,7 @@ from scipy import stats
 from reticent.accounting import Event, Gaussian, Subsampled
 from reticent.attacks.intervals import Floats
 from reticent.audits.findings import SURELY, Finding
-from reticent.audits.toy import SIZE, examples, make_run, place
+from reticent.audits.toy import SIZE, examples, make_run, place, size_for
 from reticent.inside.probe import Opening, watch
 from reticent.methods import Method
 from reticent.outside import Averaged, Open
@@ -51,7 +51,8 @@ def probe_sensitivity(method: Method) -> Finding:
 
 def _round(method: Method, norm: float, replay: list[Opening] | None = None) -> tuple[list[Opening], torch.Tensor]:
     """One watched round with everybody in and frozen coins: what was sealed, and where the model went."""
-    run = make_run(method, examples(norm), batch_size=SIZE, rounds=1, seed=0)
+    size = size_for(method)
+    run = make_run(method, examples(norm, size=size), batch_size=size, rounds=1, seed=0)
     probe = watch(run, replay or ())
     run.step()
     return probe.openings, place(run)
@@ -60,11 +61,12 @@ def _round(method: Method, norm: float, replay: list[Opening] | None = None) -> 
 def probe_noise(method: Method, *, width: int = 10_000, rounds: int = 6) -> Finding:
     """The noise of every release is as large as its event says, normal, fine-grained, and never the same twice."""
     noises: list[Floats] = []
+    size = size_for(method)
     # Noise that forgets the clip norm or the batch shows at one of these; of the second, most draws are empty.
     for clip, batch_size in ((0.3, 2.0), (3.0, 0.1)):
         run = make_run(
             replace(method, max_grad_norm=clip),
-            examples(0.0, width=width, quiet=True),
+            examples(0.0, size=size, width=100 if size > SIZE else width, quiet=True),
             batch_size=batch_size,
             rounds=rounds,
             seed=None,
@@ -73,7 +75,7 @@ def probe_noise(method: Method, *, width: int = 10_000, rounds: int = 6) -> Find
         for _ in range(rounds):
             before, seen = place(run), len(probe.openings)
             run.step()
-            strayed = _strayed(method, probe.openings[seen].released, (before - place(run)) * batch_size)
+            strayed = _strayed(method, probe.openings[seen:], (before - place(run)) * batch_size)
             if strayed > 1e-3:
                 return Finding(
                     "noise", False, f"the step differs from what was released by {strayed:.2g} of its length"
@@ -86,10 +88,11 @@ def probe_noise(method: Method, *, width: int = 10_000, rounds: int = 6) -> Find
     return Finding("noise", worst > SURELY, says, {"ratio": ratio, "p_value": worst})
 
 
-def _strayed(method: Method, released: torch.Tensor, moved: torch.Tensor) -> float:
+def _strayed(method: Method, openings: list[Opening], moved: torch.Tensor) -> float:
     """How far the model moved beside what was released, where the method says that it moves just so."""
     if not (isinstance(method.direction, Averaged) and isinstance(method.gate, Open)):
         return 0.0
+    released = next(one.released for one in openings if one.released.numel() == moved.numel())
     return float((moved - released).norm() / released.norm().clamp(min=1e-12))
 
 
@@ -134,10 +137,11 @@ def _correlation_p(one: Floats, two: Floats) -> float:
 
 def probe_ledger(method: Method, *, rounds: int = 40) -> Finding:
     """The ledger holds what was planned for so many rounds, empty draws included, and every release is in it."""
-    run = make_run(method, examples(1.0), batch_size=1, rounds=rounds, seed=None)
+    size = size_for(method)
+    run = make_run(method, examples(1.0, size=size), batch_size=size / 8, rounds=rounds, seed=None)
     probe = watch(run)
-    for _ in range(rounds):
-        run.step()
+    for _ in run:
+        pass
     written, planned = run.ledger.tally(), run.plan.tally(rounds)
     if not run.plan.adaptive and written != planned:
         says = f"{sum(written.values())} events were written where {sum(planned.values())} were planned"
@@ -146,4 +150,4 @@ def probe_ledger(method: Method, *, rounds: int = 40) -> Finding:
     if not covered and Counter(one.event for one in probe.openings) != written:
         return Finding("ledger", False, "a release is not in the ledger")
     empty = sum(one.drawn == 0 for one in probe.openings)
-    return Finding("ledger", True, f"{len(run.ledger)} events for {rounds} rounds as planned, {empty} draws were empty")
+    return Finding("ledger", True, f"{len(run.ledger)} events for {run.number} rounds as planned, {empty} empty draws")

@@ -12,6 +12,7 @@ from reticent.accounting import Gaussian, Subsampled
 from reticent.attacks.intervals import Floats
 from reticent.audits.findings import SURELY, Finding
 from reticent.audits.toy import examples, make_run
+from reticent.inside import Poisson
 from reticent.inside.probe import watch
 from reticent.methods import Method
 
@@ -20,6 +21,8 @@ SIZE, BATCH = 20, 2
 
 def probe_sampler(method: Method, *, rounds: int = 2500) -> Finding:
     """If the ledger speaks of a Poisson draw, then every example is drawn by a coin of its own, in every round anew."""
+    if not isinstance(method.sampler, Poisson):
+        return Finding("sampler", True, f"{type(method.sampler).__name__} claims no Poisson draw: nothing to look at")
     run = make_run(method, examples(1.0, size=SIZE), batch_size=BATCH, rounds=1, seed=None)
     probe, dials = watch(run), run.plan.method.turned(run.plan.dials, 0)
     said = method.sampler.amplify(Gaussian(1.0), dials)

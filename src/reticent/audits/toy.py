@@ -12,15 +12,28 @@ from torch import Tensor, nn
 from reticent.accounting import Budget
 from reticent.errors import PrivacyWarning
 from reticent.methods import Method
-from reticent.outside import Steady
+from reticent.outside import Adaptive, Steady
 from reticent.train import Run
 
 Examples = tuple[Tensor, Tensor]
-SIZE = 8
-"""The canary and seven base examples."""
+SIZE, ADAPTIVE_SIZE = 8, 1000
+"""The canary and seven base examples; methods that plan their noise by the number of examples need more of them."""
 
 NO_LIMIT = Budget(1e12, 1e-5, accountant="rdp")
 """An audit repeats one step many times; it is each step that is judged, not their sum."""
+
+SOME_LIMIT = Budget(8.0, 1e-5, accountant="rdp")
+"""What a method that plans its noise while it runs may plan with."""
+
+
+def is_adaptive(method: Method) -> bool:
+    """Whether the noise of a step depends on what was released before it."""
+    return isinstance(method.control, Adaptive) or isinstance(method.gate, Adaptive)
+
+
+def size_for(method: Method) -> int:
+    """How many examples the toy needs for a method."""
+    return ADAPTIVE_SIZE if is_adaptive(method) else SIZE
 
 
 class Known(nn.Module):
@@ -76,11 +89,11 @@ def make_run(method: Method, data: Examples, *, batch_size: float, rounds: int, 
             model,
             optimizer,
             data,
-            method=replace(method, control=Steady()),
+            method=method if is_adaptive(method) else replace(method, control=Steady()),
             batch_size=batch_size,
             loss=known_loss,
             rounds=rounds,
-            budget=NO_LIMIT,
+            budget=SOME_LIMIT if is_adaptive(method) else NO_LIMIT,
             seed=seed,
         )
 

@@ -49,5 +49,5 @@ def test_a_mislabelled_example_shows_although_ordinary_ones_look_safe(copies, at
     ordinary = auc(Scores(score(digits.train), score(digits.test.take(order[CANARIES:]))))
     print(f"\n{copies}: canaries {canaries:.3f}, control {control:.3f}, ordinary {ordinary:.3f}")
     assert canaries > at_least
-    assert abs(control - 0.5) < 0.12
+    assert canaries > control + 0.1  # the label itself shows, not only that the example is strange
     assert abs(ordinary - 0.5) < 0.04

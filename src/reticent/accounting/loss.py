@@ -123,7 +123,8 @@ def _window(parts: Sequence[tuple[Loss, int]]) -> tuple[int, int]:
     step = parts[0][0].step
     low = sum(loss.lowest * count for loss, count in parts)
     high = sum((loss.lowest + len(loss.mass) - 1) * count for loss, count in parts)
-    sketches = [(*_sketch(loss), count) for loss, count in parts]
+    blocks = 512 if len(parts) <= 8 else 128
+    sketches = [(*_sketch(loss, blocks), count) for loss, count in parts]
     deviation = math.sqrt(sum(count * _variance(values, mass) for values, mass, count in sketches))
     cut = math.log(4 / TRUNCATED)
     bulk = math.sqrt(2 * cut) / max(deviation, step)  # the best tilt if the sum were Gaussian
@@ -136,7 +137,7 @@ def _window(parts: Sequence[tuple[Loss, int]]) -> tuple[int, int]:
     return low, max(high, low)
 
 
-def _sketch(loss: Loss, blocks: int = 128) -> tuple[Array, Array]:
+def _sketch(loss: Loss, blocks: int) -> tuple[Array, Array]:
     """A coarser law with the same mean, more spread out: its exponential moments are at least the true ones."""
     block = math.ceil(len(loss.mass) / blocks)
     starts = np.arange(0, len(loss.mass), block)

@@ -136,9 +136,12 @@ def _bit(after: float, before: float, orders: Array) -> Array:
         return np.zeros(len(orders))
     if before in (0, 1):
         return np.full(len(orders), np.inf)
-    heads = orders * math.log(after / before) + math.log(before)
-    tails = orders * math.log((1 - after) / (1 - before)) + math.log1p(-before)
-    return np.asarray(np.logaddexp(heads, tails) / (orders - 1))
+    sides = [
+        orders * math.log(new / old) + math.log(old)
+        for new, old in ((after, before), (1 - after, 1 - before))
+        if new > 0
+    ]
+    return np.asarray(np.logaddexp.reduce(sides, axis=0) / (orders - 1))
 
 
 def _attempt_excess(problem: Problem) -> float:

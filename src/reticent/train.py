@@ -174,7 +174,8 @@ class Run:
         method, vault, task = self.plan.method, self._vault, self._task
         with Trial(task.flat, self.optimizer, self.scheduler) as trial:
             draw = vault.draw(method.sampler, dials)
-            sealed = vault.ask(method.query(task, method.bound, dials), draw)
+            query = method.query(task, method.bound, dials)
+            sealed = vault.ask(query, draw)
             released = vault.release(sealed, method.noise(dials.noise_multiplier))
             task.flat.point(method.direction.point(released, dials))
             self.optimizer.step()
@@ -184,6 +185,7 @@ class Run:
                 vault=vault,
                 task=task,
                 dials=dials,
+                query=query,
                 sealed=sealed,
                 released=released,
                 before=trial.before,

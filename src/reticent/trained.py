@@ -172,7 +172,7 @@ def make_scheduler(name: str | None, optimizer: Optimizer, rounds: int) -> LRSch
     if name is None or name == "constant":
         return None
     if name not in shapes:
-        raise UnknownName("schedule", name, [*shapes, "constant"])
+        raise UnknownName("lr_schedule", name, [*shapes, "constant"])
     shape = shapes[name]
     return LambdaLR(optimizer, lambda step: shape(min(step / rounds, 1.0)))
 

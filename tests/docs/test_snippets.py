@@ -22,8 +22,6 @@ from reticent.experiments.recipe import check_names, parse_changes, read_recipe
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-FRAGMENTS = {"models.md"}
-"""Pages that need a checkpoint or a vault of the reader's: their blocks are read, not run."""
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -62,9 +60,7 @@ def test_python_runs(page: Path, blobs: tuple[Tensor, Tensor]) -> None:
     """`model`, `x` and `y` are the reader's own in all pages."""
     names = {"model": torch.nn.Linear(4, 2), "x": blobs[0], "y": blobs[1], "__name__": "page"}
     for text in blocks(page, "python"):
-        code = compile(text, str(page), "exec", dont_inherit=True)
-        if page.name not in FRAGMENTS:
-            exec(code, names)
+        exec(compile(text, str(page), "exec", dont_inherit=True), names)
 
 
 def commands(page: Path) -> Iterator[list[str]]:

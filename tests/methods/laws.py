@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from reticent.accounting import Ledger, Unlimited
-from reticent.inside import Coins, Dials, Draw, Flat, Sealed, Task, Vault, store
+from reticent.inside import Clip, Coins, Dials, Draw, Flat, GradientSum, Sealed, Task, Vault, store
 from reticent.outside import Proposal
 
 
@@ -43,10 +43,12 @@ class Law:
         self.task.flat.vector.copy_(here)
         nobody = Sealed(torch.zeros(1), 1.0, Draw(torch.zeros(0).numpy(), None, self.dials))  # type: ignore[arg-type]
         known: dict[str, object] = {
+            "query": GradientSum(self.task, Clip(), self.dials),
             "sealed": nobody,
             "released": torch.zeros(1),
             "before": torch.zeros_like(here),
-        } | more
+        }
+        known |= more
         return Proposal(
             vault=self.vault,
             task=self.task,

@@ -11,13 +11,17 @@ from typing import Any
 
 from reticent.checkpoint import replace_file
 from reticent.errors import SettingError
+from reticent.experiments.catalogue import options
 from reticent.experiments.job import Job
-from reticent.experiments.recipe import Recipe, check_names, presets, read_recipe
+from reticent.experiments.recipe import Recipe, check_names, read_recipe
 from reticent.experiments.sweep import RESULTS, Watcher, sweep
 from reticent.report import read, summarise, to_csv, write_page
 from reticent.report.summary import BASELINE
 
 Settings = dict[str, Any]
+
+COSTLY = {"dpis": "spread"}
+"""Methods that compute more gradients than DP-SGD, and the option that says how many times as many."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,9 +77,10 @@ class Comparison:
         return read_recipe(None, self.settings | own)
 
     def _cost(self, label: str) -> float:
-        """Gradients computed for each one DP-SGD would: as said here, or by the method's preset (`gradient_cost`)."""
-        method = self.variants[label].get("method", label)
-        return float(self.costs.get(label, presets()["method"].get(method, {}).get("gradient_cost", 1.0)))
+        """Gradients computed for each one DP-SGD would: as said here, or by the method's own option."""
+        recipe = self._recipe({"method": label} | self.variants[label]).filled()
+        option = COSTLY.get(recipe.method, "")
+        return float(self.costs.get(label, recipe.options.get(option, options(recipe.method).get(option, 1.0))))
 
 
 def _larger(recipe: Recipe, cost: float) -> Recipe:

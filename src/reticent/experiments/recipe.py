@@ -36,7 +36,7 @@ class Recipe:
     batch_size: float | None = None
     lr: float | None = None
     momentum: float | None = None
-    schedule: str | None = None
+    lr_schedule: str | None = None
     average_last: float | None = None
     noise_multiplier: float | None = None
     max_grad_norm: float | None = None

@@ -53,6 +53,8 @@ class BatchGradient:
 
     def answer(self, taken: Taken) -> Tensor:
         """The mean gradient of the batch drawn."""
+        if self.task.diagnostics is not None:
+            self.task.diagnostics.took(len(taken.draw._index))
         return mean_gradient(self.task, taken.batches())
 
 

@@ -41,6 +41,10 @@ class Diagnostics:
         """The round is over after so many candidates."""
         self._records[-1].attempts, self._records[-1].kept = attempts, kept
 
+    def took(self, count: int) -> None:
+        """So many examples were drawn, whose norms nobody looked at."""
+        self._records[-1].drawn += count
+
     def saw(self, norms: Tensor, weights: Tensor) -> None:
         """Take in the gradient norms of drawn examples and the weights they were given."""
         record = self._records[-1]

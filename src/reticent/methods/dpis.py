@@ -59,6 +59,7 @@ def dpis(
         refresh=norms == "refresh",
         adaptive_clip=adaptive_clip,
         growth=growth,
+        floor=floor,
     )
     base = replace(dpsgd(max_grad_norm=max_grad_norm), name="dpis", control=control)
     return replace(base, sampler=ByNorm(spread), bound=UnitDirection(), query=UnitSum(spread, floor))

@@ -16,8 +16,8 @@ ABOUT = About(
     changes="gate: keep what a noisy validation test accepts",
     guarantee="proved: every attempt is charged (route S); kept ones only on request (route C); the paper's is refuted",
     equations={
-        "algorithm 2, lines 9-12": "outside/selective.py NoisyTest",
-        "algorithm 2, line 13": "outside/trial.py Trial",
+        "algorithm 2, lines 9-14": "outside/selective.py NoisyTest",
+        "algorithm 2, lines 15-18": "outside/trial.py Trial",
         "theorem 5.6 (refuted)": "accounting/claimed.py",
     },
     options=VALIDATION

@@ -40,7 +40,7 @@ ABOUT = About(
     equations={
         "definition 1, eq. 2": "inside/deniability.py Deniable",
         "algorithm 1": "methods/pd_sgd.py",
-        "lemma 1": "accounting: q(d), reticent plan --method pd_sgd",
+        "lemma 1": "accounting/deniability.py pass_chance",
     },
     options={
         "noise_std": "standard deviation of the noise on the mean gradient (sigma)",

@@ -165,13 +165,14 @@ def _filtered(
             f"{method.name} chooses its noise during the run: what was released before is not counted in yet"
         )
     first = Dials(size, batch_size, method.max_grad_norm, 1.0)
-    started, dials, limit = getattr(method, stage).start(first, rounds, budget)
-    method = replace(method, **{stage: started})
-    if method.charge(dials).covers:
+    started = getattr(method, stage).start(first, rounds, budget)
+    method = replace(method, **{stage: started.stage})
+    if method.charge(started.dials).covers:
         raise SettingError(
             f"no proof covers {method.name} with a gate that hides what it drops: its noise is chosen during the run"
         )
-    return Plan(method, dials, rounds, limit.price(budget.delta), "rdp", limit.order)
+    cost = started.filter.price(budget.delta)
+    return Plan(method, started.dials, started.rounds, cost, "rdp", started.filter.order)
 
 
 def _hopeless(method: Method, dials: Dials, budget: Budget) -> bool:

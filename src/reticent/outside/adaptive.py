@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Protocol, Self, runtime_checkable
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 from reticent.accounting import Budget, RenyiFilter
 from reticent.inside import Dials, Task, Vault
+
+
+@dataclass(frozen=True, eq=False)
+class Started:
+    """What an adaptive stage fixes before the run: itself, the first dials, the filter, and how many rounds at most."""
+
+    stage: Adaptive
+    dials: Dials
+    filter: RenyiFilter
+    rounds: int
 
 
 @runtime_checkable
 class Adaptive(Protocol):
     """A stage whose later releases depend on earlier ones."""
 
-    def start(self, dials: Dials, rounds: int, budget: Budget) -> tuple[Self, Dials, RenyiFilter]:
-        """The stage with all it fixes in advance, the dials to begin with, and the filter every release must pass."""
+    def start(self, dials: Dials, rounds: int, budget: Budget) -> Started:
+        """All that is fixed in advance."""
         ...
 
 

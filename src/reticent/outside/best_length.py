@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Self
 
 import numpy as np
 from torch import Tensor
@@ -12,7 +11,8 @@ from torch import Tensor
 from reticent.accounting import ORDERS, Budget, Event, NoisyMax, RenyiFilter
 from reticent.accounting.conversions import overhead
 from reticent.errors import SettingError
-from reticent.inside import BestOf, Bound, Clip, Dials, Everyone, GaussianNoise, GradientSum, StepScores
+from reticent.inside import BestOf, Dials, Everyone, GaussianNoise, StepScores
+from reticent.outside.adaptive import Started
 from reticent.outside.gates import Charge, Proposal, Terms
 
 
@@ -29,7 +29,6 @@ class BestLength:
     limit: float = 3.0
     raise_by: float = 0.1
     splits: int = 60
-    bound: Bound = Clip()  # noqa: RUF009 - frozen
     choice_epsilon: float = 0.0
     """What one choice costs; fixed when the run is planned."""
 
@@ -43,16 +42,13 @@ class BestLength:
         """Every release is charged as it comes."""
         return Terms("filter")
 
-    def start(self, dials: Dials, rounds: int, budget: Budget) -> tuple[Self, Dials, RenyiFilter]:  # noqa: ARG002
+    def start(self, dials: Dials, rounds: int, budget: Budget) -> Started:
         """One order for the whole run, the cost of a choice, and the first gradient's noise."""
         order, rho = most_concentrated(budget)
         each = rho / (2 * self.splits)
         started = replace(self, choice_epsilon=math.sqrt(2 * each))
-        return (
-            started,
-            replace(dials, noise_multiplier=noise_of(each)),
-            RenyiFilter(order, budget.epsilon, budget.delta),
-        )
+        first = replace(dials, noise_multiplier=noise_of(each))
+        return Started(started, first, RenyiFilter(order, budget.epsilon, budget.delta), rounds)
 
     def charge(self, gradient: Event, dials: Dials) -> Charge:  # noqa: ARG002
         """Gradient and choice, if the first choice moves; more if it does not: the filter decides how often."""
@@ -81,9 +77,9 @@ class BestLength:
 
     def _again(self, proposal: Proposal, noise: float) -> Tensor:
         """The same gradient once more, with noise of its own."""
-        vault, task = proposal.vault, proposal.task
-        with task.flat.moved_to(proposal.before):
-            sealed = vault.ask(GradientSum(task, self.bound, proposal.dials), vault.draw(Everyone(), proposal.dials))
+        vault = proposal.vault
+        with proposal.task.flat.moved_to(proposal.before):
+            sealed = vault.ask(proposal.query, vault.draw(Everyone(), proposal.dials))
         return vault.release(sealed, GaussianNoise(noise))
 
 

@@ -34,8 +34,13 @@ class PlausibleDeniability:
         """One."""
         return 1
 
-    def charge(self, gradient: Event, dials: Dials) -> Charge:  # noqa: ARG002
+    def charge(self, gradient: Event, dials: Dials) -> Charge:
         """Gradient and answer, neither of them covered by a proof."""
+        batches = max(1, round(dials.size / dials.batch_size))
+        if self.needed > batches:
+            raise SettingError(
+                f"{self.needed} batches must explain an update, but there are only {batches}: none would pass"
+            )
         return Charge((gradient, AsItIs().event()) if self.needed > 1 else (gradient,))
 
     def settle(self, proposal: Proposal) -> bool:

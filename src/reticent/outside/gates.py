@@ -9,7 +9,7 @@ from torch import Tensor
 
 from reticent.accounting import Event
 from reticent.accounting.claimed import Claim
-from reticent.inside import Dials, Sealed, Task, Vault
+from reticent.inside import Dials, Query, Sealed, Task, Vault
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ class Proposal:
     vault: Vault
     task: Task
     dials: Dials
+    query: Query
     sealed: Sealed
     released: Tensor
     before: Tensor

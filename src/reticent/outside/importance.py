@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
-from typing import Self
 
 import numpy as np
 
-from reticent.accounting import Budget, Event, Gaussian, RenyiFilter, curve
+from reticent.accounting import Budget, Event, Gaussian, curve
 from reticent.accounting.dpis import ImportancePlan
 from reticent.inside import Dials, Everyone, FreshNorms, GaussianNoise, NormTotal, Query, Task, Vault
+from reticent.outside.adaptive import Started
 
 
 @dataclass(frozen=True)
@@ -30,6 +29,7 @@ class NormPlan:
     growth: float = 1.0
     smallest: float = 0.05
     wide: float = 4.0
+    floor: float = 0.01
     plan: ImportancePlan | None = None
     first_clip: float = 0.0
     """Set when the run is planned, as `plan` is."""
@@ -38,14 +38,15 @@ class NormPlan:
         """What was released in this epoch stays."""
         return dials
 
-    def start(self, dials: Dials, rounds: int, budget: Budget) -> tuple[Self, Dials, RenyiFilter]:
-        """Fix the filter's order and the plan of all epochs."""
-        epochs = math.ceil(rounds / max(1, int(dials.size // dials.batch_size)))
+    def start(self, dials: Dials, rounds: int, budget: Budget) -> Started:
+        """Fix the filter's order and the plan of all epochs, which are whole ones."""
+        epochs = max(1, round(rounds / max(1, int(dials.size // dials.batch_size))))
         releases = 2 if self.adaptive_clip else 1
         noise = Gaussian(self.norm_noise * dials.size)
         plan = ImportancePlan(dials.size, dials.batch_size, epochs, budget, self.phase, noise, releases)
         first = replace(dials, noise_multiplier=plan.planned_noise, norm_total=dials.size * dials.max_grad_norm)
-        return replace(self, plan=plan, first_clip=dials.max_grad_norm), first, plan.filter()
+        started = replace(self, plan=plan, first_clip=dials.max_grad_norm)
+        return Started(started, first, plan.filter(), min(rounds, epochs * plan.iterations))
 
     def listen(self, dials: Dials, vault: Vault, task: Task) -> Dials:
         """At the start of an epoch, ask for the norms and plan; else nothing changes."""
@@ -75,7 +76,7 @@ class NormPlan:
 
     def _norms(self, task: Task, dials: Dials) -> Query:
         if self.refresh:
-            return FreshNorms(task, dials, dials.max_grad_norm, self.spread)
+            return FreshNorms(task, dials, dials.max_grad_norm, self.spread, self.floor)
         return NormTotal(dials, dials.max_grad_norm, self.spread)
 
     def _released(self, vault: Vault, dials: Dials, query: Query) -> float:

@@ -61,6 +61,14 @@ def test_a_costly_method_stands_beside_a_dpsgd_that_may_compute_as_many_gradient
     assert larger.epsilon == usual.epsilon
 
 
+def test_dpis_says_its_cost_itself() -> None:
+    """It looks at about `spread` times as many gradients as it draws examples."""
+    labels = {job.label for job in planned(variants={"dpis": {}}).jobs()}
+    assert labels == {"plain", "dpsgd", "dpsgd-5x-gradients", "dpis"}
+    labels = {job.label for job in planned(variants={"dpis": {"spread": 3.0}}).jobs()}
+    assert "dpsgd-3x-gradients" in labels
+
+
 def test_variants_of_one_method_are_told_apart(tmp_path: Path) -> None:
     config = tmp_path / "compare.toml"
     config.write_text(

@@ -63,6 +63,9 @@ def test_a_claim_is_never_called_proved(folder: Path, records: Any) -> None:
     (folder / "results.jsonl").write_text(json.dumps(lines[0]) + "\n")
     told = said(folder, "dpsur-eps3-seed0").fields["Guarantee"]
     assert "As claimed by the paper, not proved: epsilon 2.10." in told
+    lines[0]["guarantee"]["as_claimed"]["refuted"] = True
+    (folder / "results.jsonl").write_text(json.dumps(lines[0]) + "\n")
+    assert "As claimed by the paper, refuted: epsilon 2.10." in said(folder, "dpsur-eps3-seed0").fields["Guarantee"]
 
 
 def test_it_can_be_repeated_from_what_it_says(folder: Path) -> None:

@@ -90,9 +90,9 @@ def _guarantee(run: Record, guarantee: Guarantee) -> Sentences:
     said += [f"By {name}: epsilon {round_up(value)}." for name, value in found.items() if value is not None]
     if guarantee.as_claimed:
         claimed = guarantee.as_claimed.get("epsilon")
-        said.append(
-            f"As claimed by the paper, not proved: epsilon {round_up(claimed) if claimed is not None else 'infinite'}."
-        )
+        number = round_up(claimed) if claimed is not None else "infinite"
+        how = "refuted" if guarantee.as_claimed.get("refuted") else "not proved"
+        said.append(f"As claimed by the paper, {how}: epsilon {number}.")
     return said
 
 

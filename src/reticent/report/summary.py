@@ -53,6 +53,7 @@ class Row:
     epsilon: float | None
     """The largest that was proved for any of the seeds; None: no guarantee."""
     claimed_epsilon: float | None
+    """The largest that the paper's rule gives for any of the seeds: no guarantee."""
     delta: float | None
     status: str
     accountant: str
@@ -101,7 +102,7 @@ def _row(group: list[Record], baselines: dict[tuple[float | None, int], float | 
         kind=first["kind"],
         target_epsilon=first["target_epsilon"],
         epsilon=max(epsilons) if epsilons and None not in epsilons else None,
-        claimed_epsilon=first.get("claimed_epsilon"),
+        claimed_epsilon=max((run["claimed_epsilon"] for run in done if run.get("claimed_epsilon")), default=None),
         delta=first.get("delta"),
         status=guarantee.get("status", "failed"),
         accountant=guarantee.get("accountant", ""),

@@ -1,9 +1,14 @@
-"""One thread, fixed seeds, and the oracle: a float64 loop over single examples."""
+"""One thread, fixed seeds, and the oracle within reach of an import."""
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
 import torch
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(autouse=True)

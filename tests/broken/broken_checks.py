@@ -22,13 +22,13 @@ from reticent.accounting import Entry, Gaussian, Ledger, Subsampled, calibrate, 
 from reticent.attacks import intervals, learned, lira, rmia, signals
 from reticent.attacks.metrics import Scores, auc, auc_standard_error
 from reticent.attacks.thresholds import each_round
-from reticent.audits.audit import PROBES
 from reticent.audits.bounds import mu_lower
 from reticent.audits.counts import Evidence
 from reticent.audits.findings import attempted
 from reticent.audits.gaussian import gdp_epsilon
 from reticent.audits.selective import annealing_toy
 from reticent.audits.toy import SIZE, examples, make_run
+from reticent.audits.verdict import PROBES
 from reticent.errors import BudgetSpent, ModelError, PrivacyWarning, ResumeError
 from reticent.inside import Clip, Coins, Dials
 from reticent.inside.probe import watch

@@ -8,8 +8,8 @@ import broken_checks
 import pytest
 from broken_mutants import MUTANTS, Mutant
 
-from reticent.audits.audit import PROBES
 from reticent.audits.findings import attempted
+from reticent.audits.verdict import PROBES
 from reticent.inside.planted import Bug, bugs
 from reticent.methods import dpsgd
 

@@ -1,5 +1,7 @@
 """Attacks: what a model gives away about its training examples; attacks end in scores, metrics only see scores."""
 
+from reticent.attacks.batched import Recipe, train_together
+from reticent.attacks.game import Deal, Game, deal
 from reticent.attacks.learned import blind, cross_fitted, posterior_features, transferred
 from reticent.attacks.lira import lira_offline, lira_online
 from reticent.attacks.metrics import (
@@ -14,6 +16,7 @@ from reticent.attacks.metrics import (
     tpr_at_fpr,
 )
 from reticent.attacks.permitted import (
+    exceeds,
     permitted_accuracy,
     permitted_auc_gaussian,
     permitted_tpr,
@@ -21,23 +24,33 @@ from reticent.attacks.permitted import (
 )
 from reticent.attacks.ranking import Exposed, exposure, most_exposed
 from reticent.attacks.rmia import rmia_matrix, rmia_offline, rmia_online
-from reticent.attacks.signals import Round, Signals, balanced_design, confidence
+from reticent.attacks.salem import black_box
+from reticent.attacks.shadows import train_shadows
+from reticent.attacks.signals import Round, Signals, balanced_design, confidence, paired_design
+from reticent.attacks.suite import ATTACKS, Target, run_attack
 from reticent.attacks.summary import Summary, summarise
 from reticent.attacks.thresholds import by_loss, by_population, by_reference, by_shadow, each_round
+from reticent.attacks.whitebox import layer_norms, logits_of, white_box_features
 
 __all__ = [
+    "ATTACKS",
     "Accuracy",
+    "Deal",
     "Exposed",
+    "Game",
+    "Recipe",
     "Roc",
     "Round",
     "Scores",
     "Signals",
     "Summary",
+    "Target",
     "TprAtFpr",
     "auc",
     "auc_interval",
     "balanced_accuracy",
     "balanced_design",
+    "black_box",
     "blind",
     "by_loss",
     "by_population",
@@ -45,11 +58,16 @@ __all__ = [
     "by_shadow",
     "confidence",
     "cross_fitted",
+    "deal",
     "each_round",
+    "exceeds",
     "exposure",
+    "layer_norms",
     "lira_offline",
     "lira_online",
+    "logits_of",
     "most_exposed",
+    "paired_design",
     "permitted_accuracy",
     "permitted_auc_gaussian",
     "permitted_tpr",
@@ -59,7 +77,11 @@ __all__ = [
     "rmia_offline",
     "rmia_online",
     "roc",
+    "run_attack",
     "summarise",
     "tpr_at_fpr",
+    "train_shadows",
+    "train_together",
     "transferred",
+    "white_box_features",
 ]

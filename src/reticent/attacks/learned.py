@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
@@ -21,13 +23,21 @@ from reticent.errors import SettingError
 
 Learner = Literal["mlp", "forest"]
 
+EPOCHS = 100
+"""Of the small network: few records, so no share of them is spent on deciding when to stop."""
+
 
 def make_learner(kind: Learner, seed: int, trees: int = 200) -> Any:
     """A fresh classifier: a small network on standardised features, or a forest."""
     if kind == "forest":
         return RandomForestClassifier(trees, min_samples_leaf=5, random_state=seed)
-    network = MLPClassifier((64,), max_iter=300, early_stopping=True, random_state=seed)
-    return make_pipeline(StandardScaler(), network)
+    return make_pipeline(StandardScaler(), MLPClassifier((64,), max_iter=EPOCHS, alpha=0.01, random_state=seed))
+
+
+def _fit(learner: Any, features: Floats, keep: Bools) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the number of epochs is fixed, not searched
+        return learner.fit(features, keep)
 
 
 def posterior_features(posteriors: Floats, labels: Ints, top: int | None = 3) -> Floats:
@@ -45,10 +55,9 @@ def transferred(
     shadow: tuple[Floats, Floats], target: tuple[Floats, Floats], kind: Learner, *, seed: int = 0
 ) -> Scores:
     """Black-box/shadow: learn on (member, non-member) features of a shadow model, score those of the target."""
-    learner = make_learner(kind, seed)
     members, outsiders = _balanced(*shadow, np.random.default_rng(seed))
     features = np.concatenate([members, outsiders])
-    learner.fit(features, np.arange(len(features)) < len(members))
+    learner = _fit(make_learner(kind, seed), features, np.arange(len(features)) < len(members))
     said = [np.asarray(learner.predict_proba(side)[:, 1], dtype=np.float64) for side in target]
     return Scores(*said)
 
@@ -64,8 +73,7 @@ def cross_fitted(
         raise SettingError(f"cross-fitting in {folds} folds needs {folds} members and {folds} non-members")
     scores = np.empty(len(keep))
     for fitted, judged in StratifiedKFold(folds, shuffle=True, random_state=seed).split(features, keep):
-        learner = make_learner(kind, seed, trees)
-        learner.fit(features[fitted], keep[fitted])
+        learner = _fit(make_learner(kind, seed, trees), features[fitted], keep[fitted])
         scores[judged] = learner.predict_proba(features[judged])[:, 1]
     return scores
 

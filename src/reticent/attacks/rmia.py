@@ -27,13 +27,17 @@ def rmia_offline(view: Round, offline_a: float, gamma: float = 1.0) -> Floats:
     return _beaten(probability(view.phi) / usual, probability(view.population) / usual_z, gamma)
 
 
+def best_offline_a(shadows: Signals, stand_in: int = 0) -> float:
+    """The `a` that attacks one of the shadows best, with the others as its references."""
+    view, keep = shadows.round(stand_in), shadows.keep[stand_in]
+    return max(OFFLINE_GRID, key=lambda a: auc(Scores.of(rmia_offline(view, a), keep)))
+
+
 def tuned_offline_a(signals: Signals, target: int) -> float:
-    """The `a` that attacks a shadow of `target` best; the target takes no part, so nothing of it leaks."""
+    """The `a` for attacking `target`, which takes no part in finding it, so that nothing of it leaks."""
     others = np.arange(len(signals.phi)) != target
     rest = Signals(signals.phi[others], signals.keep[others], signals.population[others])
-    stand_in = target % len(rest.phi)
-    view, keep = rest.round(stand_in), rest.keep[stand_in]
-    return max(OFFLINE_GRID, key=lambda a: auc(Scores.of(rmia_offline(view, a), keep)))
+    return best_offline_a(rest, target % len(rest.phi))
 
 
 def rmia_matrix(signals: Signals, gamma: float = 1.0) -> Floats:

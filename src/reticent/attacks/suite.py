@@ -13,14 +13,11 @@ from reticent.attacks.intervals import Floats
 from reticent.attacks.learned import Learner, cross_fitted, posterior_features, transferred
 from reticent.attacks.lira import lira_offline, lira_online
 from reticent.attacks.metrics import Scores
-from reticent.attacks.rmia import rmia_offline
+from reticent.attacks.rmia import best_offline_a, rmia_offline
 from reticent.attacks.signals import Bools, Ints, Round, Signals, confidence
 from reticent.attacks.thresholds import by_loss, by_population, by_reference, by_shadow
 from reticent.attacks.whitebox import logits_of, white_box_features
 from reticent.errors import UnknownName
-
-OFFLINE_A = 0.3
-"""The share that Zarifzadeh et al. 2024 use where it cannot be tuned on another model."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +78,7 @@ ATTACKS: dict[str, Callable[[Target], Floats]] = {
     "shadow": lambda target: by_shadow(target.round()),
     "lira": lambda target: lira_online(target.round()),
     "lira-offline": lambda target: lira_offline(target.round()),
-    "rmia": lambda target: rmia_offline(target.round(), OFFLINE_A),
+    "rmia": lambda target: rmia_offline(target.round(), best_offline_a(target.signals())),
     "blackbox": _black_box("mlp"),
     "blackbox-forest": _black_box("forest"),
     "whitebox": _white_box,

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from reticent.errors import ReticentError
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -24,10 +26,14 @@ SURELY = 1e-7
 def attempted(probe: str, look: Callable[[], Finding]) -> Finding:
     """The finding, or a contradiction where the audited code broke down under the probe.
 
+    What Reticent itself refuses to run reveals nothing: it is no contradiction.
+
     >>> attempted("noise", lambda: 1 / 0).says
     'the step failed: ZeroDivisionError: division by zero'
     """
     try:
         return look()
+    except ReticentError as refusal:
+        return Finding(probe, True, f"not looked at: {refusal}")
     except (ArithmeticError, LookupError, RuntimeError, ValueError) as error:
         return Finding(probe, False, f"the step failed: {type(error).__name__}: {error}")

@@ -82,8 +82,10 @@ def probe_noise(method: Method, *, width: int = 10_000, rounds: int = 6) -> Find
                 )
         found = [(one, _noise_said(one.event)) for one in probe.openings]
         noises += [_standardised(one, said) for one, said in found if said is not None]
-    worst, why = min(_doubts(noises), default=(1.0, "no Gaussian release to measure"), key=lambda doubt: doubt[0])
-    ratio = float(np.sqrt(np.mean(np.concatenate(noises) ** 2))) if noises else math.nan
+    if not noises:
+        return Finding("noise", True, "there is no Gaussian release to measure")
+    worst, why = min(_doubts(noises), key=lambda doubt: doubt[0])
+    ratio = float(np.sqrt(np.mean(np.concatenate(noises) ** 2)))
     says = f"noise is {ratio:.4f} of what the ledger says" + ("" if worst > SURELY else f", and {why}")
     return Finding("noise", worst > SURELY, says, {"ratio": ratio, "p_value": worst})
 

@@ -1,10 +1,11 @@
-"""The audit: deterministic probes first, then the step with and without a canary, and one verdict."""
+"""The verdict: deterministic probes first, then the step with and without a canary, and one verdict."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 from reticent.audits.findings import Finding, attempted
@@ -75,31 +76,31 @@ def audit(
     """
     if method.noise_multiplier is None and not is_adaptive(method):
         method = replace(method, noise_multiplier=1.0)
-    findings = []
-    for name, probe in PROBES.items():
-        findings.append(attempted(name, lambda probe=probe: probe(method)))  # type: ignore[misc]
-        tell(findings[-1])
-    lower, upper = 0.0, math.inf
+    looks: dict[str, Callable[[], Finding]] = {name: partial(probe, method) for name, probe in PROBES.items()}
     if is_adaptive(method):
-        findings.append(Finding("step", True, "not repeated: its noise is chosen during the run; audit a run instead"))
+        looks["step"] = _not_repeated
+    else:
+        share = alpha / len(rates)
+        for rate in rates:
+            name = f"step at rate {rate:g}"
+            repeat = partial(audit_step, method, rate=rate, runs=runs, alpha=share, delta=delta, seed=seed)
+            looks[name] = partial(_step_finding, name, repeat)
+    findings = []
+    for name, look in looks.items():
+        findings.append(attempted(name, look))
         tell(findings[-1])
-        rates = ()
-    for rate in rates:
-        name = f"step at rate {rate:g}"
-        try:
-            found = audit_step(method, rate=rate, runs=runs, alpha=alpha / len(rates), delta=delta, seed=seed)
-        except (ArithmeticError, LookupError, RuntimeError, ValueError) as error:
-            findings.append(Finding(name, False, f"the step failed: {type(error).__name__}: {error}"))
-        else:
-            findings.append(_finding(name, found))
-            if rate == rates[0]:
-                lower, upper = found.lower, found.upper
-        tell(findings[-1])
+    step = findings[len(PROBES)].figures
     verdict: Verdict = "consistent" if all(finding.holds for finding in findings) else "contradicted"
+    lower, upper = step.get("lower", 0.0), step.get("upper", math.inf)
     return Report(method.name, verdict, tuple(findings), lower, upper, 1 - alpha, delta)
 
 
-def _finding(name: str, found: StepAudit) -> Finding:
+def _not_repeated() -> Finding:
+    return Finding("step", True, "not repeated: its noise is chosen during the run; audit a run instead")
+
+
+def _step_finding(name: str, look: Callable[[], StepAudit]) -> Finding:
+    found = look()
     claim = f"epsilon {found.upper:.3f}" if math.isfinite(found.upper) else "nothing"
     says = (
         f"{found.runs}+{found.runs} runs prove epsilon > {found.lower:.3f}, the step claims {claim} "

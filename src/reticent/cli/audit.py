@@ -64,7 +64,7 @@ def _method(name: str, noise_multiplier: float | None, max_grad_norm: float | No
 
 
 def _audit_method(method: Method, **settings: Any) -> dict[str, Any]:
-    from reticent.audits.audit import audit as look
+    from reticent.audits.verdict import audit as look
 
     return look(method, **settings).to_json()
 

@@ -1,0 +1,123 @@
+"""Calibration: never above the target, close below it, for every method."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reticent.accounting import Budget, Gaussian, Subsampled, Unbounded, calibrate, epsilon
+from reticent.accounting.calibrate import batch_size, least_noise, noise_multiplier, rounds, sample_rate, steps
+from reticent.accounting.numbers import Numbers
+from reticent.accounting.solve import solve
+from reticent.errors import SettingError
+
+
+@pytest.mark.parametrize("target", [0.01, 0.1, 1.0, 10.0, 100.0, 1000.0])
+@pytest.mark.parametrize(("rate", "count"), [(0.01, 1000), (0.5, 50)])
+def test_noise_is_just_enough(target: float, rate: float, count: int) -> None:
+    noise = noise_multiplier(target, 1e-5, rate, count)
+    assert 0.995 * target < epsilon({Subsampled(rate, Gaussian(noise)): count}, 1e-5) <= target
+
+
+@settings(deadline=None, max_examples=10)
+@given(
+    target=st.floats(math.log(0.01), math.log(100)).map(math.exp),
+    rate=st.floats(-4, 0).map(lambda power: 10.0**power),
+    count=st.integers(1, 3000),
+    accountant=st.sampled_from(["best", "rdp"]),
+)
+def test_noise_is_never_too_little(target: float, rate: float, count: int, accountant: str) -> None:
+    noise = noise_multiplier(target, 1e-5, rate, count, accountant)
+    assert epsilon({Subsampled(rate, Gaussian(noise)): count}, 1e-5, accountant=accountant) <= target
+
+
+def test_published_noises_by_renyi(golden) -> None:
+    row = golden("plain")["calibrated"][0]
+    for target, noise in zip((0.5, 1.0), row["noise"], strict=False):
+        ours = noise_multiplier(target, 1e-5, 2048 / 60000, 870, "rdp")
+        assert 0.995 * noise < ours <= noise * (1 + 1e-4)  # more orders than 2..64: never more noise
+
+
+def test_losses_need_less_noise_than_renyi() -> None:
+    by_loss, by_renyi = (noise_multiplier(1.0, 1e-5, 2048 / 60000, 870, name) for name in ("pld", "rdp"))
+    assert by_loss / 4.1983 == pytest.approx(0.9231, abs=2e-3)
+    assert by_loss < by_renyi
+
+
+def test_steps_rates_and_batches_are_the_most_that_fit() -> None:
+    count = steps(2.0, 1e-5, 0.02, 1.5)
+    assert (
+        epsilon(calibrate.steps_of(0.02, 1.5, count), 1e-5)
+        <= 2.0
+        < epsilon(calibrate.steps_of(0.02, 1.5, count + 1), 1e-5)
+    )
+    rate = sample_rate(2.0, 1e-5, 1.5, 500)
+    assert 1.99 < epsilon(calibrate.steps_of(rate, 1.5, 500), 1e-5) <= 2.0
+    batch = batch_size(2.0, 1e-5, 10_000, 1.5, 500)
+    assert epsilon(calibrate.steps_of(batch / 10_000, 1.5, 500), 1e-5) <= 2.0
+    assert sample_rate(50.0, 1e-5, 5.0, 10) == 1.0
+
+
+def test_rounds_respect_the_most() -> None:
+    budget = Budget(1.0, 1e-5)
+    assert rounds(lambda count: {Gaussian(10.0): count}, budget) == 7
+    assert rounds(lambda count: {Gaussian(10.0): count}, budget, most=3) == 3
+    assert rounds(lambda count: {Gaussian(0.1): count}, budget) == 0
+
+
+def test_what_cannot_be_afforded_is_told() -> None:
+    with pytest.raises(SettingError, match="besides costs more"):
+        least_noise(lambda noise: {Gaussian(noise): 1, Gaussian(1.0): 1}, Budget(1.0, 1e-5))
+    with pytest.raises(SettingError):
+        least_noise(lambda noise: {Gaussian(noise): 1, Unbounded("no proof"): 1}, Budget(1.0, 1e-5))
+    with pytest.raises(SettingError, match="sample rate"):
+        noise_multiplier(1.0, 1e-5, 1.5, 10)
+    with pytest.raises(SettingError, match="more rounds than anybody"):
+        rounds(lambda count: {}, Budget(1.0, 1e-5))
+
+
+TEST = {"validation_rate": 256 / 60000, "validation_noise": 0.8}
+
+
+@pytest.mark.parametrize(
+    ("method", "numbers", "found"),
+    [
+        ("dpsgd", {"sample_rate": 0.02, "noise_multiplier": 1.1, "statistics_noise": 8.0}, "steps"),
+        ("dpsign_sgd", {"data_size": 10_000, "batch_size": 100.0, "epochs": 3}, "noise_multiplier"),
+        ("dpsur", {"sample_rate": 0.0341, "noise_multiplier": 2.15, **TEST}, "attempts"),
+        ("dpsur", {"sample_rate": 0.0341, "attempts": 1000, "statistics_noise": 10.0, **TEST}, "noise_multiplier"),
+        ("sa_dpsgd", {"noise_multiplier": 2.0, "attempts": 1000}, "sample_rate"),
+        ("sa_dpsgd", {"sample_rate": 0.01, "noise_multiplier": 2.0, "attempts": None, **TEST}, "attempts"),
+        ("noise_decay", {"sample_rate": 0.01, "steps": 400, "shares": (1.0, 0.9, 0.8, 0.7)}, "noise_multiplier"),
+    ],
+)
+def test_every_method_can_be_planned(method: str, numbers: dict, found: str) -> None:
+    name, _, guarantee = solve(method, Numbers(epsilon=2.0, **numbers))
+    assert name == found
+    assert 1.98 < guarantee.epsilon <= 2.0
+    assert guarantee.status == "proved"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("method", "numbers"),
+    [
+        ("dpsur", {"sample_rate": 0.0341, "accepted": 500, "route": "C", **TEST}),
+        ("sa_dpsgd", {"sample_rate": 0.01, "accepted": 500, "route": "C", "max_rejections": 10}),
+    ],
+)
+def test_hidden_attempts_can_be_planned(method: str, numbers: dict) -> None:
+    _, _, guarantee = solve(method, Numbers(epsilon=3.0, **numbers))
+    assert 2.98 < guarantee.epsilon <= 3.0
+
+
+def test_a_plan_needs_all_but_one_number() -> None:
+    with pytest.raises(SettingError, match="all but one"):
+        solve("dpsgd", Numbers(epsilon=1.0, sample_rate=0.1))
+    with pytest.raises(SettingError, match="no epsilon to plan for"):
+        solve("selena", Numbers(epsilon=1.0))
+    with pytest.raises(SettingError, match="--epsilon"):
+        solve("dpsgd", Numbers(sample_rate=0.1, steps=3))

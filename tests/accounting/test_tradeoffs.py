@@ -1,0 +1,101 @@
+"""Delta curves, the power of membership tests, and the loss distributions below them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.special import ndtr, ndtri
+
+from reticent.accounting import Gaussian, SelectiveAttempt, SelectiveRelease, Subsampled, deltas, epsilon, mu, power
+from reticent.accounting.gaussian_loss import gaussian_loss
+from reticent.accounting.loss import Loss, compose, trim
+
+STEPS = {Subsampled(0.1, Gaussian(2.0)): 50}
+
+
+def test_delta_and_epsilon_are_one_curve() -> None:
+    for delta in (1e-3, 1e-5, 1e-7):
+        assert deltas(STEPS, [epsilon(STEPS, delta)])[0] == pytest.approx(delta, rel=1e-3)
+    curve = deltas(STEPS, np.linspace(0, 5, 20))
+    assert (np.diff(curve) <= 0).all()
+    assert (deltas(STEPS, [0.5, 2.0], adaptive=True) >= deltas(STEPS, [0.5, 2.0])).all()
+
+
+def test_a_gaussian_has_the_closed_forms() -> None:
+    for place in (0.0, 0.5, 2.0):
+        exact = ndtr(0.5 - place) - math.exp(place) * ndtr(-0.5 - place)
+        assert deltas([Gaussian(1.0)], [place])[0] == pytest.approx(exact, rel=1e-4)
+    fpr = np.array([1e-4, 0.01, 0.1, 0.5, 0.9])
+    np.testing.assert_allclose(power([Gaussian(1.0)], fpr), ndtr(ndtri(fpr) + 1), rtol=2e-3)
+    assert mu(epsilon([Gaussian(2.0)], 1e-5), 1e-5) == pytest.approx(0.5, rel=1e-3)
+    assert mu(1000.0, 1e-5) > 10
+
+
+def test_power_is_a_trade_off_curve() -> None:
+    fpr = np.linspace(0, 1, 101)
+    for guess in ("present", "absent", "either"):
+        tpr = power(STEPS, fpr, guess)
+        assert (tpr >= fpr - 1e-9).all()
+        assert (np.diff(tpr) >= -1e-12).all()
+        assert guess == "either" or (np.diff(tpr, 2) <= 1e-6).all()  # concave
+        assert tpr[-1] == 1
+    assert (power(STEPS, fpr, "either") >= power(STEPS, fpr, "present") - 1e-12).all()
+    np.testing.assert_array_equal(power([], fpr), fpr)
+
+
+def test_no_test_beats_the_power() -> None:
+    """The likelihood ratio test of ten steps, by simulation: below the curve at every threshold."""
+    coins, steps, runs = np.random.default_rng(0), 10, 20_000
+    noise = coins.normal(0, 1.0, (2, runs, steps))
+    present = noise[1] + (coins.random((runs, steps)) < 0.3)
+    scores = [np.log1p(0.3 * np.expm1(z - 0.5)).sum(axis=1) for z in (noise[0], present)]
+    cut = np.quantile(scores[0], [0.5, 0.9, 0.99])
+    fpr, tpr = ((score[:, None] > cut).mean(axis=0) for score in scores)
+    allowed = power({Subsampled(0.3, Gaussian(1.0)): steps}, fpr)
+    assert (tpr <= allowed + 4 * np.sqrt(0.25 / runs)).all()
+    assert (tpr >= allowed - 0.03).all()  # and it is the best test: the curve is tight
+
+
+def test_power_without_a_loss_distribution() -> None:
+    release = {SelectiveRelease(SelectiveAttempt(0.1, 4.0, 0.01, 0.4, 0.6)): 20}
+    fpr = np.array([0.01, 0.1, 0.5])
+    assert (power(release, fpr) >= power({Subsampled(0.1, Gaussian(4.0)): 20}, fpr)).all()
+    assert (power(release, fpr) <= 1).all()
+
+
+def test_composition_is_convolution() -> None:
+    loss = Loss(0.5, -1, np.array([0.2, 0.5, 0.3]), 0.0)
+    three = compose([loss], [3])
+    direct = np.convolve(np.convolve(loss.mass, loss.mass), loss.mass)
+    np.testing.assert_allclose(three.mass, direct, atol=1e-12)
+    assert three.lowest == -3
+    mixed = compose([loss, loss], [2, 1])
+    np.testing.assert_allclose(mixed.mass, direct, atol=1e-12)
+
+
+def test_rounding_only_ever_adds_loss() -> None:
+    fine, coarse = (compose([gaussian_loss(0.1, 2.0, step)[0]], [100]) for step in (1e-3, 2e-2))
+    for place in (0.0, 0.5, 1.0, 2.0):
+        assert fine.delta(place) <= coarse.delta(place) * (1 + 1e-9)
+
+
+def test_trimming_only_ever_adds_loss() -> None:
+    loss = gaussian_loss(0.1, 2.0, 1e-3)[0]
+    short = trim(loss, 1e-3)
+    assert len(short.mass) < len(loss.mass)
+    assert short.mass.sum() + short.infinite == pytest.approx(loss.mass.sum() + loss.infinite)
+    for place in (-0.1, 0.0, 0.2, 1.0):
+        assert short.delta(place) >= loss.delta(place) - 1e-15
+
+
+def test_both_ways_to_delta_agree() -> None:
+    loss = compose([gaussian_loss(0.1, 2.0, 1e-2)[0]], [30])
+    np.testing.assert_allclose(loss.deltas()[::50], [loss.delta(value) for value in loss.values[::50]], atol=1e-12)
+
+
+def test_a_loss_that_may_be_infinite_has_no_epsilon_below_it() -> None:
+    loss = Loss(0.1, 0, np.array([0.9]), 0.1)
+    assert math.isinf(loss.epsilon(0.05))
+    assert loss.epsilon(0.1) == 0.0

@@ -184,6 +184,7 @@ LINEAR = {
     "matrix on the right": (Function(lambda p, x: x @ p.w, w=(5, 3)), torch.randn(N, 2, 5)),
     "matrix on the left": (Function(lambda p, x: p.w @ x, w=(3, 5)), torch.randn(N, 5, 2)),
     "matrix on the left of columns": (Function(lambda p, x: (p.w @ x.T).T, w=(3, 5)), torch.randn(N, 5)),
+    "vector on the right": (Function(lambda p, x: x @ p.v, v=(5,)), torch.randn(N, 2, 5)),
     "transposed matrix": (Function(lambda p, x: x @ p.w.T, w=(3, 5)), torch.randn(N, 2, 5)),
     "matrices for each head": (Function(lambda p, x: x @ p.w, w=(2, 5, 3)), torch.randn(N, 2, 4, 5)),
     "einsum": (Function(lambda p, x: torch.einsum("nhi,hij->nhj", x, p.w), w=(2, 5, 3)), torch.randn(N, 2, 5)),

@@ -13,6 +13,8 @@ from reticent.gradients.scratch import empty
 
 # Writing, reading and weighing one entry of a gradient costs about this many multiplications.
 TRAFFIC = 32
+# Below this part of what the positions could add up to, a norm taken from inner products has lost its digits.
+CANCELLED = 3e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +52,7 @@ class Outer(Form):
 
     def dense(self) -> Tensor:
         n, _, p = self.left.shape
-        return torch.bmm(self.left.transpose(1, 2), self.right, out=empty((n, p, self.right.shape[2]), self.left))
+        return torch.bmm(self.left.mT, self.right, out=empty((n, p, self.right.shape[2]), self.left))
 
     def keep(self, rows: Tensor) -> Form:
         return Outer(self.left[rows], self.right[rows])
@@ -64,5 +66,14 @@ class Outer(Form):
 
 
 def by_gram(left: Tensor, right: Tensor) -> Tensor:
-    """Squared norms from the inner products between positions, without writing a gradient out."""
-    return (torch.bmm(left, left.transpose(1, 2)) * torch.bmm(right, right.transpose(1, 2))).sum((1, 2))
+    """Squared norms from the inner products between positions, without writing a gradient out.
+
+    Where the positions nearly cancel, rounding would decide: those few examples are written out after all, so that
+    no norm comes out too small.
+    """
+    squared = (torch.bmm(left, left.mT) * torch.bmm(right, right.mT)).sum((1, 2))
+    most = (torch.linalg.vector_norm(left, dim=2) * torch.linalg.vector_norm(right, dim=2)).sum(1).square()
+    cancelled = squared < CANCELLED * most
+    if cancelled.any():
+        squared[cancelled] = squares(torch.bmm(left[cancelled].mT, right[cancelled]))
+    return squared

@@ -44,7 +44,7 @@ def addmm(use: Use, bias: Tensor, left: Tensor, right: Tensor, *, beta: float = 
     return use.tap(torch.addmm(use.plain(bias), left, use.plain(right)), (right, bias), forms, saved=(left,))
 
 
-@rule(torch.matmul, torch.Tensor.matmul, torch.Tensor.__matmul__, torch.mm, torch.Tensor.mm)
+@rule(torch.matmul, torch.Tensor.matmul, torch.Tensor.__matmul__, torch.mm, torch.Tensor.mm, torch.mv, torch.Tensor.mv)
 def matmul(use: Use, left: Tensor, right: Tensor) -> Tensor:
     """A product with a matrix of parameters on one side; a stack of matrices is written out for each example."""
     if use.wants(left) and use.wants(right):
@@ -52,7 +52,10 @@ def matmul(use: Use, left: Tensor, right: Tensor) -> Tensor:
     given, other = (right, left) if use.wants(right) else (left, right)
     if given.ndim > 2:
         return torch.matmul(*(expanded(use, side, other) if side is given else side for side in (left, right)))
-    if given.ndim != 2 or (given is left and other.ndim > 2 and use.layout is Layout.SECOND and other.ndim == 3):
+    if given is right and given.ndim == 1:
+        return (left * expanded(use, given, left)).sum(-1)
+    examples_among_columns = given is left and other.ndim == 3 and use.layout is Layout.SECOND
+    if given.ndim != 2 or other.ndim < 2 or examples_among_columns:
         raise use.refuse("no rule for a product of these shapes")
 
     def forms(gradient: Tensor) -> Forms:

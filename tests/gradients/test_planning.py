@@ -1,0 +1,99 @@
+"""Planning proves the rules: a wrong one is caught before it is used."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from gradient_oracle import assert_exact, clip, each_row, error, loss_of
+from torch import nn
+from torch.nn import functional
+
+from reticent.gradients import norms_and_sum
+from reticent.gradients.forms import Dense, Outer
+from reticent.gradients.layouts import Layout, find
+from reticent.gradients.registry import RULES, Rule
+from reticent.gradients.rules.linear import linear
+
+
+def forgets_the_bias(use, input, weight, bias=None):
+    """Counts no bias (mutation M13)."""
+
+    def forms(gradient):
+        yield weight, Outer(use.positions(gradient), use.positions(input))
+
+    return use.tap(functional.linear(input, use.plain(weight), use.plain(bias)), (weight,), forms)
+
+
+def squares_before_adding(use, input, weight, bias=None):
+    """Takes the norm of each position by itself: too small or too large, never right (mutation M14)."""
+
+    def forms(gradient):
+        yield weight, Dense(torch.bmm(use.positions(gradient).abs().mT, use.positions(input)))
+        yield bias, Dense(use.positions(gradient).sum(1))
+
+    return use.tap(functional.linear(input, use.plain(weight), use.plain(bias)), (weight, bias), forms)
+
+
+def mixes_up_examples_and_positions(use, input, weight, bias=None):
+    """Takes the second axis for the examples."""
+    return linear(use.at(Layout.SECOND), input, weight, bias)
+
+
+@pytest.mark.parametrize("wrong", [forgets_the_bias, squares_before_adding, mixes_up_examples_and_positions])
+def test_a_planted_wrong_rule_is_caught_and_not_used(wrong, monkeypatch, caplog):
+    monkeypatch.setitem(RULES, functional.linear, Rule(wrong))
+    model, x = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)), torch.randn(5, 5, 3)
+    found = norms_and_sum(model, loss_of, x, clip)
+    assert "general path" in caplog.text
+    assert error(found, each_row(model, loss_of, x)) < 1e-5
+
+
+@pytest.mark.parametrize("wrong", [forgets_the_bias, squares_before_adding])
+def test_the_oracle_of_these_tests_catches_it_as_well(wrong, monkeypatch):
+    monkeypatch.setattr("reticent.gradients.planning._prove", lambda *_: None)
+    monkeypatch.setitem(RULES, functional.linear, Rule(wrong))
+    with pytest.raises(AssertionError):
+        assert_exact(nn.Linear(3, 4), torch.randn(4, 5, 3))
+
+
+def reached(layout, n=3, positions=4):
+    """Gradients that reach the entries of one example each."""
+    found = []
+    for i in range(n):
+        owner = torch.arange(n)[:, None].expand(n, positions) == i
+        match layout:
+            case Layout.FIRST:
+                found.append(owner)
+            case Layout.SECOND:
+                found.append(owner.T)
+            case Layout.MAJOR:
+                found.append(owner.flatten())
+            case Layout.MINOR:
+                found.append(owner.T.flatten())
+            case Layout.NOWHERE:
+                found.append(torch.ones_like(owner))
+    return found
+
+
+@pytest.mark.parametrize("positions", [2, 3, 4])
+@pytest.mark.parametrize("layout", list(Layout))
+def test_layouts_are_found_from_what_each_loss_reaches(layout, positions):
+    gradients = reached(layout, positions=positions)
+    assert find(gradients) is layout
+    if layout is not Layout.NOWHERE:
+        own = torch.stack([layout.first(gradient, 3).flatten(1).any(1) for gradient in gradients])
+        assert torch.equal(own, torch.eye(3, dtype=torch.bool))
+
+
+def test_a_model_that_mixes_examples_is_left_to_the_general_path(caplog):
+    class Centred(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.one, self.two = nn.Linear(3, 4), nn.Linear(4, 2)
+
+        def forward(self, x):
+            y = self.one(x)
+            return self.two(y - y.mean(0))
+
+    norms_and_sum(Centred(), loss_of, torch.randn(4, 3), clip)
+    assert "one.weight" in caplog.text

@@ -168,7 +168,10 @@ def make_optimizer(name: str, model: nn.Module, lr: float | None, momentum: floa
 
 def make_scheduler(name: str | None, optimizer: Optimizer, rounds: int) -> LRScheduler | None:
     """A learning rate that falls to 0 over so many kept updates: "linear" or "cosine"; None keeps it as it is."""
-    shapes = {"linear": lambda done: 1 - done, "cosine": lambda done: (1 + math.cos(math.pi * done)) / 2}
+    shapes: dict[str, Callable[[float], float]] = {
+        "linear": lambda done: 1 - done,
+        "cosine": lambda done: (1 + math.cos(math.pi * done)) / 2,
+    }
     if name is None or name == "constant":
         return None
     if name not in shapes:

@@ -1,4 +1,4 @@
-"""What a model must satisfy before it is trained on private examples."""
+"""What a model and its loss must satisfy before they meet private examples."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from torch import Tensor, nn
 from reticent.errors import ModelError
 from reticent.gradients.batches import Batch, PerExampleLoss, chosen, map_tensors, size
 from reticent.gradients.general import one_per_example, trainable
+from reticent.gradients.mixing import culprit, differs
 from reticent.gradients.randomness import undisturbed
 
-# A gradient of float32 moves this much, relative to itself, when only the shape of the computation changes.
-ROUNDING = 1e-3
+_NORMALISE = "normalise within an example instead (nn.GroupNorm, nn.LayerNorm)"
 
 
 def check(model: nn.Module, per_example_loss: PerExampleLoss, batch: Batch) -> None:
-    """Refuse a model or loss in which one example's gradient is not its own, naming the module and the remedy.
+    """Refuse a model or loss in which an example's gradient is not its own, naming the module and the remedy.
 
     `batch` is a handful of public or made-up examples. The model is left as it was.
 
@@ -28,20 +28,24 @@ def check(model: nn.Module, per_example_loss: PerExampleLoss, batch: Batch) -> N
     """
     if not trainable(model):
         raise ModelError(f"{type(model).__name__} has no trainable parameter; set requires_grad on those to train")
-    for path, module in model.named_modules():
-        _refuse_by_type(path, module)
     with undisturbed(model):
         model.train()
+        for path, module in model.named_modules():
+            _refuse_by_type(f"module {path!r} ({type(module).__name__})", module)
         _refuse_kept_statistics(model, per_example_loss, batch)
         _refuse_mixed_examples(model, per_example_loss, _several(batch))
 
 
-def _refuse_by_type(path: str, module: nn.Module) -> None:
-    said = f"module {path!r} ({type(module).__name__})"
-    if isinstance(module, nn.modules.batchnorm._BatchNorm):
+def _refuse_by_type(said: str, module: nn.Module) -> None:
+    if isinstance(module, nn.modules.batchnorm._BatchNorm) and module.training:
         raise ModelError(f"{said} mixes examples: its statistics come from the whole batch; use nn.GroupNorm instead")
-    if isinstance(module, nn.modules.instancenorm._InstanceNorm) and module.track_running_stats:
+    if isinstance(module, nn.modules.instancenorm._InstanceNorm) and module.track_running_stats and module.training:
         raise ModelError(f"{said} keeps statistics of private examples; build it with track_running_stats=False")
+    if isinstance(module, nn.Embedding | nn.EmbeddingBag):
+        if module.max_norm is not None:
+            raise ModelError(f"{said} changes its weights by the words it meets; build it without max_norm")
+        if module.scale_grad_by_freq:
+            raise ModelError(f"{said} divides by counts of the whole batch; build it without scale_grad_by_freq")
 
 
 def _refuse_kept_statistics(model: nn.Module, loss: PerExampleLoss, batch: Batch) -> None:
@@ -53,8 +57,8 @@ def _refuse_kept_statistics(model: nn.Module, loss: PerExampleLoss, batch: Batch
             path, _, own = name.rpartition(".")
             kind = type(model.get_submodule(path)).__name__
             raise ModelError(
-                f"module {path!r} ({kind}) changes its buffer {own!r} while training, which would keep private "
-                "examples outside the noise; freeze it with eval() inside forward, or replace the module"
+                f"module {path!r} ({kind}) changes its buffer {own!r} when it trains, which keeps something of private "
+                f"examples past the noise; {_NORMALISE}, or keep that module in eval mode"
             )
 
 
@@ -65,33 +69,39 @@ def _several(batch: Batch) -> Batch:
 
 
 def _refuse_mixed_examples(model: nn.Module, loss: PerExampleLoss, batch: Batch) -> None:
-    n = size(batch)
-    state = torch.get_rng_state()
-    for kept in (0, n - 1):
+    coins = torch.get_rng_state()
+    for row in (0, size(batch) - 1):
+        companies = list(_companies(batch, row))
         found = []
-        for others in _other_rows(batch, kept):
-            torch.set_rng_state(state)  # the same dropout masks, so that only the other rows differ
-            found.append(_gradient(model, loss, others, kept))
-        for moved in found[1:]:
-            for name in moved:
-                if _differs(found[0][name], moved[name]):
-                    _refuse_mixing(model, name)
+        for company in companies:
+            torch.set_rng_state(coins)  # the same dropout masks, so that only the other rows differ
+            found.append(_gradient(model, loss, company, row))
+        for company, gradient in zip(companies[1:], found[1:], strict=True):
+            moved = [name for name in gradient if differs(found[0][name], gradient[name])]
+            if moved:
+                torch.set_rng_state(coins)
+                where = culprit(model, loss, companies[0], company, row)
+                raise ModelError(
+                    f"{where} mixes examples: the gradient of one example (at {moved[0]!r}) changes with the other "
+                    f"examples of its batch; {_NORMALISE}, and let every loss depend on its own example only"
+                )
 
 
-def _other_rows(batch: Batch, kept: int) -> Iterator[Batch]:
-    """The same row among different others: as given, itself repeated, and disturbed."""
-    n = size(batch)
+def _companies(batch: Batch, row: int) -> Iterator[Batch]:
+    """The same row among different others: those given, copies of itself, and others made up."""
     yield batch
-    yield chosen(batch, torch.full((n,), kept))
+    yield chosen(batch, torch.full((size(batch),), row))
 
-    def disturb(tensor: Tensor) -> Tensor:
+    def made_up(tensor: Tensor) -> Tensor:
         changed = tensor.roll(1, 0)
         if tensor.is_floating_point():
             changed = changed + torch.randn_like(changed) * (1 + changed.abs())
-        changed[kept] = tensor[kept]
+        elif tensor.ndim > 1:
+            changed = changed.roll(1, -1)
+        changed[row] = tensor[row]
         return changed
 
-    yield map_tensors(batch, disturb)
+    yield map_tensors(batch, made_up)
 
 
 def _gradient(model: nn.Module, loss: PerExampleLoss, batch: Batch, row: int) -> dict[str, Tensor]:
@@ -99,22 +109,9 @@ def _gradient(model: nn.Module, loss: PerExampleLoss, batch: Batch, row: int) ->
     with torch.enable_grad():
         one = one_per_example(loss(model, batch), size(batch))[row]
     if not one.requires_grad:
-        raise ModelError("the loss does not depend on any trainable parameter; is the model called under no_grad?")
+        raise ModelError("the loss depends on no trainable parameter; is the model called under torch.no_grad?")
     found = torch.autograd.grad(one, list(parameters.values()), allow_unused=True)
-    return {name: g for name, g in zip(parameters, found, strict=True) if g is not None}
-
-
-def _differs(one: Tensor, other: Tensor) -> bool:
-    if not (one.isfinite().all() and other.isfinite().all()):
-        return False
-    return bool((one - other).norm() > ROUNDING * (one.norm() + other.norm()) + 1e-12)
-
-
-def _refuse_mixing(model: nn.Module, parameter: str) -> None:
-    path = parameter.rpartition(".")[0]
-    kind = type(model.get_submodule(path)).__name__
-    raise ModelError(
-        f"the gradient of one example changes with the other examples of its batch, seen at parameter {parameter!r} "
-        f"of module {path!r} ({kind}); something after it mixes examples: normalise within an example "
-        "(nn.GroupNorm, nn.LayerNorm) and let every loss depend on its own example only"
-    )
+    return {
+        name: torch.zeros_like(parameter) if gradient is None else gradient.to_dense()
+        for (name, parameter), gradient in zip(parameters.items(), found, strict=True)
+    }

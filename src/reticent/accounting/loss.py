@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,8 @@ Array = NDArray[np.float64]
 TRUNCATED = 1e-15
 """The mass a composition may cut off; it is counted as infinite loss."""
 
-ROUNDING = 4e-16
-"""What one composed step may add to a sum of masses by rounding; counted as infinite loss too."""
+ROUNDING = 4e-17
+"""What one composed step may change in a sum of masses by rounding, ten times what is seen; counted as infinite too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +38,16 @@ class Loss:
     def values(self) -> Array:
         """The losses that carry mass."""
         return self.step * np.arange(self.lowest, self.lowest + len(self.mass), dtype=np.float64)
+
+    @cached_property
+    def trimmed(self) -> Loss:
+        """The same loss without its negligible ends."""
+        return trim(self)
+
+    @cached_property
+    def sketch(self) -> tuple[Array, Array]:
+        """Values and masses of a coarser law whose exponential moments are at least the true ones."""
+        return _sketch(self)
 
     def delta(self, epsilon: float) -> float:
         """The hockey-stick divergence at `epsilon`."""
@@ -81,14 +92,13 @@ def from_library(pmf: Any) -> Loss:
 
 def compose(losses: Sequence[Loss], counts: Sequence[int]) -> Loss:
     """The loss of `counts[i]` independent copies of each `losses[i]`, all on one grid."""
-    spare = TRUNCATED / 4 / sum(counts)
-    parts = [(trim(loss, spare), count) for loss, count in zip(losses, counts, strict=True)]
+    parts = [(loss.trimmed, count) for loss, count in zip(losses, counts, strict=True)]
     bottom = sum(loss.lowest * count for loss, count in parts)
     low, high = _window(parts)
     size = fft.next_fast_len(max(high - low + 1, *(len(loss.mass) for loss, _ in parts)), real=True)
     mass = np.roll(fft.irfft(_spectrum(parts, size), size), bottom - low)[: high - low + 1]
     log_finite = sum(count * math.log1p(-loss.infinite) for loss, count in parts)
-    lost = TRUNCATED + ROUNDING * sum(counts)
+    lost = 10 * TRUNCATED + ROUNDING * sum(counts)
     return Loss(losses[0].step, low, np.maximum(mass, 0.0), min(1.0, lost - math.expm1(log_finite)))
 
 
@@ -107,7 +117,7 @@ def _spectrum(parts: Sequence[tuple[Loss, int]], size: int) -> NDArray[np.comple
     return np.asarray(product)
 
 
-def trim(loss: Loss, spare: float) -> Loss:
+def trim(loss: Loss, spare: float = 1e-23) -> Loss:
     """The same loss without outermost masses of at most `spare`: the low ones rounded up, the high ones infinite."""
     rising = np.cumsum(loss.mass)
     falling = np.cumsum(loss.mass[::-1])
@@ -123,8 +133,7 @@ def _window(parts: Sequence[tuple[Loss, int]]) -> tuple[int, int]:
     step = parts[0][0].step
     low = sum(loss.lowest * count for loss, count in parts)
     high = sum((loss.lowest + len(loss.mass) - 1) * count for loss, count in parts)
-    blocks = 512 if len(parts) <= 8 else 128
-    sketches = [(*_sketch(loss, blocks), count) for loss, count in parts]
+    sketches = [(*loss.sketch, count) for loss, count in parts]
     deviation = math.sqrt(sum(count * _variance(values, mass) for values, mass, count in sketches))
     cut = math.log(4 / TRUNCATED)
     bulk = math.sqrt(2 * cut) / max(deviation, step)  # the best tilt if the sum were Gaussian
@@ -137,7 +146,7 @@ def _window(parts: Sequence[tuple[Loss, int]]) -> tuple[int, int]:
     return low, max(high, low)
 
 
-def _sketch(loss: Loss, blocks: int) -> tuple[Array, Array]:
+def _sketch(loss: Loss, blocks: int = 256) -> tuple[Array, Array]:
     """A coarser law with the same mean, more spread out: its exponential moments are at least the true ones."""
     block = math.ceil(len(loss.mass) / blocks)
     starts = np.arange(0, len(loss.mass), block)

@@ -27,7 +27,7 @@ class Grid:
     most_points: int
 
 
-FINE, MANY, COARSE = Grid(32, 2**17), Grid(16, 2**17), Grid(6, 2**15)
+FINE, MANY, COARSE = Grid(32, 2**17), Grid(12, 2**17), Grid(6, 2**15)
 """For a few distinct events, for many, and for searches; all of them err upwards."""
 
 FEW = 8

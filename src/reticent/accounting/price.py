@@ -97,11 +97,10 @@ def _price(items: frozenset[tuple[Event, int]], delta: float, accountant: Accoun
     events = dict(sorted(items, key=repr))  # rounding must not depend on the order of a set
     if not events:
         return Price(0.0, delta, "none needed", None, 0.0, 0.0, "nothing was released")
-    if why := next(filter(None, map(why_infinite, events)), None):
-        return Price(math.inf, delta, "none", None, None, None, why)
     renyi, order = renyi_epsilon(events, delta)
     if math.isinf(renyi):
-        return Price(math.inf, delta, "none", None, None, None, "the cap on hidden attempts is too low for this delta")
+        why = next(filter(None, map(why_infinite, events)), "the cap on hidden attempts is too low for this delta")
+        return Price(math.inf, delta, "none", None, None, None, why)
     loss = None if adaptive or accountant == "rdp" else loss_epsilon(events, delta)
     return _choose(renyi, order, loss, delta, accountant)
 

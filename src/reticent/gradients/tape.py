@@ -53,6 +53,11 @@ class _Tap(torch.autograd.Function):
         return gradient, None, None
 
 
+def tapped(value: Tensor, anchor: Tensor, show: Callable[[Tensor], None]) -> Tensor:
+    """Have the gradient of a value shown when a backward pass to the anchor comes by."""
+    return _Tap.apply(value, anchor, show)  # type: ignore[no-any-return,no-untyped-call]
+
+
 class Tape(TorchFunctionMode, ABC):
     """Sees each torch function that is given a trainable parameter, or a tensor made from parameters only.
 
@@ -81,7 +86,7 @@ class Tape(TorchFunctionMode, ABC):
 
     def tap(self, value: Tensor, show: Callable[[Tensor], None]) -> Tensor:
         """Have the gradient of a value shown when the backward pass comes by."""
-        return _Tap.apply(value, self.anchor, show)  # type: ignore[no-any-return,no-untyped-call]
+        return tapped(value, self.anchor, show)
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None

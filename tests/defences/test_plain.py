@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from torch import nn
 
 from reticent.data import Examples
+from reticent.defences.chains import is_chain, small_steps
 from reticent.defences.plain import Plain, batches, fit, known_chance, seeds
-from reticent.defences.together import fit_stacked, fit_together, stackable
+from reticent.defences.together import fit_stacked, fit_together
 from reticent.errors import SettingError
 from reticent.models import build
 
@@ -87,7 +88,7 @@ class Own(nn.Module):
     ids=["mlp", "linear", "running statistics", "convolution", "unknown function"],
 )
 def test_only_what_is_known_to_gain_is_stacked(model, expected):
-    assert stackable(model) is expected
+    assert is_chain(model) is expected
 
 
 def test_what_cannot_be_stacked_is_trained_in_turns(points):
@@ -95,6 +96,22 @@ def test_what_cannot_be_stacked_is_trained_in_turns(points):
     told: list[int] = []
     fit_together(nets, *points, rows, Plain(batch_size=16), rounds=2, seeds=[1, 2, 3, 4], tell=told.append)
     assert told == [1] * 8
+
+
+@pytest.mark.parametrize(
+    ("model", "inside"),
+    [(nn.Linear(4, 2), 1), (nn.Linear(5000, 5000), 3), (nn.Sequential(nn.Conv1d(1, 1, 1)), 3)],
+    ids=["small chain", "large chain", "convolution"],
+)
+def test_small_steps_run_on_one_thread_and_the_number_is_put_back(model, inside):
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        with small_steps([model], batch_size=10):
+            assert torch.get_num_threads() == inside
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_dropout_is_repeatable_and_the_global_generator_is_left_alone(points):

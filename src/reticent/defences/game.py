@@ -10,6 +10,7 @@ from torch.nn.functional import cross_entropy, logsigmoid
 from torch.optim import Adam
 
 from reticent.data import Examples
+from reticent.defences.chains import small_steps
 from reticent.defences.defended import probabilities
 from reticent.defences.inference import InferenceModel, gain
 from reticent.defences.plain import Plain, Tell, batches, device_of, seeds, step
@@ -39,11 +40,12 @@ class Game:
         other_rows = batches(torch.arange(len(others)), plain.batch_size, compared)
         train_rows = batches(torch.arange(len(members)), plain.batch_size, seed)
         self.model.train()
-        for _ in range(rounds):
-            for _ in range(self.inference_steps):
-                step(rival, self.adversary_loss(members.take(next(shown_rows)), others.take(next(other_rows))))
-            step(optimizer, self.classifier_loss(members.take(next(train_rows))))
-            tell(1)
+        with small_steps([self.model, *self.inference.children()], plain.batch_size):
+            for _ in range(rounds):
+                for _ in range(self.inference_steps):
+                    step(rival, self.adversary_loss(members.take(next(shown_rows)), others.take(next(other_rows))))
+                step(optimizer, self.classifier_loss(members.take(next(train_rows))))
+                tell(1)
 
     def adversary_loss(self, members: Examples, others: Examples) -> Tensor:
         """Minus the adversary's gain on what the model shows an attacker: its answers in evaluation mode."""

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.optim import SGD, Adam, Optimizer
 
+from reticent.defences.chains import small_steps
 from reticent.errors import SettingError
 
 Tell = Callable[[int], None]
@@ -105,7 +106,7 @@ def fit(
     optimizer = plain.optimizer(model.parameters())
     drawn = batches(rows, plain.batch_size, seed)
     model.train()
-    with known_chance(seed):
+    with known_chance(seed), small_steps([model], plain.batch_size):
         for _ in range(rounds):
             batch = next(drawn)
             step(optimizer, cross_entropy(model(x[batch].to(device)), y[batch].to(device)))

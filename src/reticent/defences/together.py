@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 from torch.nn.functional import cross_entropy
 
+from reticent.defences.chains import is_chain, small_steps
 from reticent.defences.plain import Plain, Tell, batches, device_of, fit, known_chance, step
 
 STACKED_BYTES = 32 * 2**20
@@ -36,26 +37,11 @@ def fit_together(
     3
     """
     width = x[0].numel() * x.element_size()
-    if stackable(models[0]) and len(models) * plain.batch_size * width <= STACKED_BYTES:
+    if is_chain(models[0]) and len(models) * plain.batch_size * width <= STACKED_BYTES:
         fit_stacked(models, x, y, rows, plain, rounds=rounds, seeds=seeds, tell=tell)
         return
     for model, own, seed in zip(models, rows, seeds, strict=True):
         fit(model, x, y, own, plain, rounds=rounds, seed=seed, tell=tell)
-
-
-def stackable(model: nn.Module) -> bool:
-    """Whether a model is a chain of linear layers and known functions: others gain nothing, or cannot be stacked.
-
-    >>> stackable(nn.Sequential(nn.Linear(4, 3), nn.Tanh())), stackable(nn.Sequential(nn.Conv2d(1, 1, 1)))
-    (True, False)
-    """
-    leaves = [part for part in model.modules() if not isinstance(part, nn.Sequential)]
-    return next(model.buffers(), None) is None and all(_known(leaf) for leaf in leaves)
-
-
-def _known(leaf: nn.Module) -> bool:
-    ours_or_torchs = type(leaf).__module__.startswith(("torch.nn.modules.", "reticent.models."))
-    return type(leaf) is nn.Linear or (ours_or_torchs and not list(leaf.parameters()))
 
 
 def fit_stacked(
@@ -76,7 +62,7 @@ def fit_stacked(
     skeleton = copy.deepcopy(models[0]).to("meta").train()
     answer = vmap(lambda own, inputs: functional_call(skeleton, own, (inputs,)), randomness="different")
     drawn = [batches(own, plain.batch_size, seed) for own, seed in zip(rows, seeds, strict=True)]
-    with known_chance(seeds[0]):
+    with known_chance(seeds[0]), small_steps(models, plain.batch_size):
         for _ in range(rounds):
             batch = torch.stack([next(each) for each in drawn])
             logits = answer(params, x[batch].to(device))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
@@ -11,10 +13,26 @@ from reticent.attacks.batched import Recipe, _Draws, train_together
 from reticent.errors import SettingError
 
 
-def test_together_is_the_same_as_alone() -> None:
+class Wrapped(nn.Module):
+    """The same network, but not one whose parts can be seen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = mlp()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.net(x)
+
+
+def mlp() -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 2, bias=False))
+
+
+@pytest.mark.parametrize("make", [mlp, Wrapped])
+def test_together_is_the_same_as_alone(make: Callable[[], nn.Module]) -> None:
     torch.set_default_dtype(torch.float64)
     try:
-        models = [nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 2)) for _ in range(3)]
+        models = [make() for _ in range(3)]
         x, y = torch.randn(40, 3), torch.randint(0, 2, (40,))
         rows = [np.arange(0, 20), np.arange(10, 40), np.arange(5, 30)]
         recipe = Recipe(steps=40, batch_size=8, learning_rate=0.1, momentum=0.5, weight_decay=0.01)
@@ -27,8 +45,9 @@ def test_together_is_the_same_as_alone() -> None:
         torch.set_default_dtype(torch.float32)
 
 
-def test_a_step_is_that_of_plain_sgd_on_the_same_draw() -> None:
-    model, x, y = nn.Linear(3, 2), torch.randn(20, 3), torch.randint(0, 2, (20,))
+@pytest.mark.parametrize("model", [nn.Linear(3, 2), nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))])
+def test_a_step_is_that_of_plain_sgd_on_the_same_draw(model: nn.Module) -> None:
+    x, y = torch.randn(20, 3), torch.randint(0, 2, (20,))
     recipe = Recipe(steps=1, batch_size=5, learning_rate=0.5)
     index, filled = next(iter(_Draws([np.arange(20)], 5, [7])))
     (trained,) = train_together([model], x, y, [np.arange(20)], recipe, [7])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 
 import torch
@@ -56,8 +57,7 @@ def train_together(
     optimizer = torch.optim.SGD(
         params.values(), lr=recipe.learning_rate, momentum=recipe.momentum, weight_decay=recipe.weight_decay
     )
-    skeleton = copy.deepcopy(models[0]).to("meta")
-    answer = vmap(lambda own, inputs: functional_call(skeleton, own, (inputs,)), randomness="different")
+    answer = _together(models[0])
     draws = _Draws(members, recipe.batch_size, seeds)
     for index, weight in islice(draws, recipe.steps):
         # The models share nothing, so the gradient of the summed loss is each model's own: one backward pass for all.
@@ -101,6 +101,35 @@ class _Draws:
         for place, (coin, size, rate) in enumerate(zip(self._coins, self._sizes, self._rates, strict=True)):
             tossed[:, place, :size] = torch.rand(self.BLOCK, size, generator=coin) < rate
         return tossed
+
+
+Answer = Callable[[dict[str, Tensor], Tensor], Tensor]
+"""(stacked parameters, models x batch x inputs) -> models x batch x classes."""
+
+ELEMENTWISE = (nn.ReLU, nn.Tanh, nn.Sigmoid, nn.GELU, nn.SiLU, nn.ELU, nn.LeakyReLU, nn.Identity)
+
+
+def _together(model: nn.Module) -> Answer:
+    """One forward pass for all models: plain matrix products for an MLP, which vmap would only make slower."""
+    if isinstance(model, nn.Sequential) and all(
+        isinstance(part, (nn.Linear, nn.Flatten, *ELEMENTWISE)) for part in model
+    ):
+        return partial(_mlp, model)
+    skeleton = copy.deepcopy(model).to("meta")
+    return vmap(lambda own, inputs: functional_call(skeleton, own, (inputs,)), randomness="different")
+
+
+def _mlp(model: nn.Sequential, params: dict[str, Tensor], inputs: Tensor) -> Tensor:
+    for name, part in model.named_children():
+        match part:
+            case nn.Linear():
+                weight, bias = params[f"{name}.weight"].transpose(1, 2), params.get(f"{name}.bias")
+                inputs = inputs @ weight if bias is None else torch.baddbmm(bias[:, None], inputs, weight)
+            case nn.Flatten():
+                inputs = inputs.flatten(2)
+            case _:
+                inputs = part(inputs)
+    return inputs
 
 
 def _unstacked(models: Sequence[nn.Module], params: dict[str, Tensor]) -> list[nn.Module]:

@@ -6,7 +6,9 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
+import numpy as np
 import torch
 
 from reticent.accounting import Event, Gaussian, Subsampled
@@ -21,7 +23,7 @@ from reticent.audits.claims import (
     promising_thresholds,
     step_claim,
 )
-from reticent.audits.counts import Evidence
+from reticent.audits.counts import Counts, Evidence
 from reticent.audits.toy import SIZE, direction, examples, make_run, place
 from reticent.inside.probe import watch
 from reticent.methods import Method
@@ -69,10 +71,7 @@ def audit_step(
         found = (_judge(evidence, judged, level) for evidence in statistics)
         return next((one for one in found if one is not None), None)
 
-    tried, rest = statistics[0].split(TRIED)
-    cut = promising_thresholds(tried, step_claim(1.0, 1e3), count=1)[0]  # against a claim of next to nothing
-    counts = rest.count(cut)
-    by_counting = epsilon_lower(counts, delta, alpha)
+    by_counting = _best(statistics[0], partial(epsilon_lower, delta=delta, alpha=alpha))
     return StepAudit(
         rate=rate,
         runs=runs,
@@ -81,7 +80,7 @@ def audit_step(
         upper=claim.epsilon(delta) if claim is not None else math.inf,
         lower=_largest_contradicted(events, contradicted, delta, by_counting),
         by_counting=by_counting,
-        under_gdp=epsilon_under_gdp(counts, delta, alpha),
+        under_gdp=_best(statistics[0], partial(epsilon_under_gdp, delta=delta, alpha=alpha)),
         contradiction=contradicted(claim) if claim is not None else None,
     )
 
@@ -108,6 +107,13 @@ def _statistics(absent: Floats, present: Floats) -> list[Evidence]:
     cut = int(TRIED * len(absent))
     learned = present[:cut].mean(axis=0) - absent[:cut].mean(axis=0)
     return [Evidence(absent @ way, present @ way) for way in (known, learned)]
+
+
+def _best(evidence: Evidence, bound: Callable[[Counts], float]) -> float:
+    """A bound at the threshold where it is largest on the first runs, certified by the rest."""
+    tried, rest = evidence.split(TRIED)
+    cuts = np.quantile(np.concatenate([tried.absent, tried.present]), np.linspace(0.02, 0.98, 49))
+    return bound(rest.count(float(max(cuts, key=lambda cut: bound(tried.count(float(cut)))))))
 
 
 def _judge(evidence: Evidence, claim: Claim, alpha: float) -> Contradiction | None:

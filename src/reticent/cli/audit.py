@@ -74,9 +74,14 @@ def _audit_run(
 ) -> dict[str, Any]:
     """The ledger on disk, the method with the run's own numbers, and one more training with canaries in it."""
     from reticent.audits.stored import check_stored, read_result
+    from reticent.errors import SettingError
 
     result = read_result(folder)
     recipe = result["recipe"]
+    if not (folder / "ledger.jsonl").exists():
+        raise SettingError(
+            f"{recipe['method']} keeps no ledger and claims nothing: use `reticent attack`"
+        )
     found = [check_stored(folder)]
     tell(found[0])
     method = _method(recipe["method"], result["noise_multiplier"], recipe["max_grad_norm"], **recipe["options"])

@@ -61,6 +61,12 @@ def test_a_costly_method_stands_beside_a_dpsgd_that_may_compute_as_many_gradient
     assert larger.epsilon == usual.epsilon
 
 
+def test_what_promises_no_epsilon_gets_no_budget() -> None:
+    names = {job.name: job.recipe.epsilon for job in planned(variants={"pd_sgd": {}, "selena": {}}).jobs()}
+    assert names["pd_sgd-seed0"] is names["selena-seed1"] is None
+    assert not any("pd_sgd-eps" in name or "selena-eps" in name for name in names)
+
+
 def test_dpis_says_its_cost_itself() -> None:
     """It looks at about `spread` times as many gradients as it draws examples."""
     labels = {job.label for job in planned(variants={"dpis": {}}).jobs()}

@@ -25,6 +25,7 @@ FLAGS = (
     "--disable-component-update --disable-sync --disable-dev-shm-usage --window-size=1280,900"
 )
 
+DOTS = "#chart-accuracy [aria-label=dot] :is(circle, path)"
 CONTRAST = """
 const shade = (colour) => {
   const [r, g, b, a = 1] = colour.match(/[\\d.]+/g).map(Number);
@@ -129,10 +130,11 @@ def test_it_draws_every_chart_and_asks_nobody(page: Any) -> None:
 def test_points_tell_more_when_hovered(page: Any) -> None:
     from selenium.webdriver.common.action_chains import ActionChains
 
-    dot = all_of(page, "#chart-accuracy [aria-label=dot] path")[0]
-    page.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", dot)
-    ActionChains(page).move_to_element(dot).perform()
-    wait(lambda: any("proved" in tip.text for tip in all_of(page, "#chart-accuracy [aria-label=tip]")))
+    for dots, says in ((DOTS, "epsilon 1.00, proved"), ("#chart-accuracy [fill='var(--surface)'] path", "as claimed")):
+        dot = all_of(page, dots)[0]
+        page.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", dot)
+        ActionChains(page).move_to_element(dot).perform()
+        wait(lambda says=says: any(says in tip.text for tip in all_of(page, "#chart-accuracy [aria-label=tip]")))
 
 
 def test_claimed_epsilons_are_hollow(page: Any) -> None:
@@ -173,7 +175,7 @@ def test_the_keyboard_is_enough_to_sort_and_to_hide(page: Any) -> None:
 
 
 def test_a_series_can_be_hidden_and_shown_again(page: Any) -> None:
-    count = "return document.querySelectorAll('#chart-accuracy [aria-label=dot] path').length"
+    count = f"return document.querySelectorAll('{DOTS}').length"
     shown = page.execute_script(count)
     button = next(button for button in all_of(page, "#legend button") if button.text == "AUTO-S")
     page.execute_script("arguments[0].click()", button)

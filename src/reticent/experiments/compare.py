@@ -11,8 +11,8 @@ from typing import Any
 
 from reticent.checkpoint import replace_file
 from reticent.errors import SettingError
-from reticent.experiments.catalogue import options
-from reticent.experiments.job import Job
+from reticent.experiments.catalogue import listing, options
+from reticent.experiments.job import Job, Kind
 from reticent.experiments.recipe import Recipe, check_names, read_recipe
 from reticent.experiments.sweep import RESULTS, Watcher, sweep
 from reticent.report import read, summarise, to_csv, write_page
@@ -51,16 +51,18 @@ class Comparison:
                 raise SettingError(f"a gradient cost is given for {label!r}, which is not among the methods compared")
 
     def jobs(self) -> list[Job]:
-        """Every run, the first seed of all of them first."""
+        """Every run, the first seed of all of them first; what promises no epsilon is run without a budget, once."""
         found = []
+        recipes = dict(self._recipes())
+        for recipe in recipes.values():
+            check_names(recipe.filled())
+        unbounded = {row["name"] for row in listing() if row["guarantee"].startswith("none")}
         for seed in self.seeds:
-            plain = dataclasses.replace(self._recipe({"method": BASELINE}), epsilon=None, seed=seed)
-            found.append(Job(name=f"plain-seed{seed}", label="plain", recipe=plain, kind="plain"))
+            found.append(_job("plain", self._recipe({"method": BASELINE}), None, seed, "plain"))
+            found += [_job(label, one, None, seed) for label, one in recipes.items() if one.method in unbounded]
             for epsilon in self.epsilons:
-                for label, recipe in self._recipes():
-                    whole = dataclasses.replace(recipe, epsilon=epsilon, seed=seed)
-                    check_names(whole.filled())
-                    found.append(Job(name=f"{label}-eps{epsilon:g}-seed{seed}", label=label, recipe=whole))
+                bounded = {label: one for label, one in recipes.items() if one.method not in unbounded}
+                found += [_job(label, one, epsilon, seed) for label, one in bounded.items()]
         return found
 
     def _recipes(self) -> Iterator[tuple[str, Recipe]]:
@@ -81,6 +83,12 @@ class Comparison:
         recipe = self._recipe({"method": label} | self.variants[label]).filled()
         option = COSTLY.get(recipe.method, "")
         return float(self.costs.get(label, recipe.options.get(option, options(recipe.method).get(option, 1.0))))
+
+
+def _job(label: str, recipe: Recipe, epsilon: float | None, seed: int, kind: Kind = "private") -> Job:
+    budget = "" if epsilon is None else f"-eps{epsilon:g}"
+    whole = dataclasses.replace(recipe, epsilon=epsilon, seed=seed)
+    return Job(name=f"{label}{budget}-seed{seed}", label=label, recipe=whole, kind=kind)
 
 
 def _larger(recipe: Recipe, cost: float) -> Recipe:

@@ -22,6 +22,7 @@ from reticent.train import Run, Step
 
 Tell = Callable[[int, int], None]
 Record = dict[str, Any]
+Kind = Literal["private", "plain"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +36,7 @@ class Job:
     name: str
     label: str
     recipe: Recipe
-    kind: Literal["private", "plain"] = "private"
+    kind: Kind = "private"
 
     def to_json(self) -> dict[str, Any]:
         """The job as plain data, its recipe filled in."""

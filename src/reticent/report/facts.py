@@ -9,7 +9,7 @@ from typing import Any
 from reticent.report.limits import permitted_curve
 from reticent.report.names import printed
 from reticent.report.results import Record, Results
-from reticent.report.summary import Row
+from reticent.report.summary import BASELINE, Row
 
 ROC_POINTS = 240
 
@@ -17,11 +17,7 @@ ROC_POINTS = 240
 def facts(results: Results, rows: list[Row]) -> dict[str, Any]:
     """All that is drawn."""
     return {
-        "series": [
-            {"label": label, "name": printed(label)}
-            for label in dict.fromkeys(row.label for row in rows)
-            if label != "plain"
-        ],
+        "series": [{"label": label, "name": printed(label)} for label in _series(rows)],
         "points": [_point(row) for row in rows if row.accuracy],
         "spending": _spending(results.done),
         "classes": _classes(results.done),
@@ -29,6 +25,12 @@ def facts(results: Results, rows: list[Row]) -> dict[str, Any]:
         "audits": [_audit(entry, results) for entry in results.audits],
         "private": results.private,
     }
+
+
+def _series(rows: list[Row]) -> list[str]:
+    """The labels that are drawn, the baseline first: it always looks the same."""
+    labels = dict.fromkeys(row.label for row in rows if row.kind != "plain")
+    return sorted(labels, key=lambda label: label != BASELINE)
 
 
 def _point(row: Row) -> dict[str, Any]:
@@ -85,7 +87,7 @@ def _attack(entry: Record, results: Results) -> dict[str, Any]:
         "run": entry["run"],
         "of": title(entry, results),
         "attack": entry["attack"],
-        "auc": entry.get("auc"),
+        "outsiders": entry["outsiders"],
         "roc": _thinned(entry["fpr"], entry["tpr"]),
         "permitted": list(zip(permitted["fpr"], permitted["tpr"], strict=True)) if permitted else None,
     }

@@ -52,9 +52,11 @@ def read(folder: Path, *, private: bool = False) -> Results:
     def gather(name: str, reader: Callable[[Path], list[Record]]) -> list[Record]:
         return [_named(entry, place, known) for path, place in places for entry in reader(path / name)]
 
+    attacks = gather("attacks.json", _entries) + gather("attack/attack.json", _attacks)
+    order = {run["run"]: number for number, run in enumerate(runs)}
     return Results(
         runs,
-        gather("attacks.json", _entries) + gather("attack/attack.json", _attacks),
+        sorted(attacks, key=lambda entry: order.get(entry["run"], len(order))),
         gather("audit.json", _entries),
         gather("private-diagnostics.jsonl", _lines) if private else [],
     )
@@ -68,8 +70,12 @@ def _named(entry: Record, place: str, known: set[str]) -> Record:
 
 def _attacks(path: Path) -> list[Record]:
     """The entries in an answer of `reticent attack`: its attacks, the shadows pooled, and the blind baseline."""
-    found = [[*answer["attacks"], answer.get("pooled"), answer.get("blind")] for answer in _entries(path)]
-    return [entry for entries in found for entry in entries if entry is not None]
+    entries = []
+    for answer in _entries(path):
+        beyond = answer.get("above_what_is_permitted", [])
+        entries += [entry | {"exceeds": entry["attack"] in beyond} for entry in answer["attacks"]]
+        entries += [answer[name] for name in ("pooled", "blind") if answer.get(name) is not None]
+    return entries
 
 
 def _lines(path: Path) -> list[Record]:

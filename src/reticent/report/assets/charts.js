@@ -54,7 +54,7 @@ function accuracyChart(width) {
         Plot.dot(points.filter(mine), { x: at, y: "mean", fill: colour, stroke: "var(--surface)", strokeWidth: 1, r: 6, symbol, ...moved }),
         Plot.dot(claimed.filter(mine), { x: "claimed", y: "mean", fill: "var(--surface)", stroke: colour, strokeWidth: 2, r: 5, symbol, ...moved }),
       ]),
-      tip(points, { x: at, y: "mean", title: accuracyWords }),
+      tip([...points.map((point) => ({ ...point, at: at(point) })), ...claimed.map((point) => ({ ...point, at: point.claimed }))], { x: "at", y: "mean", title: accuracyWords }),
     ],
   };
 }
@@ -126,10 +126,14 @@ function attackChart(width) {
   const attacks = facts.attacks.filter((attack) => attack.of === chosen.attacked);
   const shown = attacks.filter((attack) => !hiddenAttacks.has(attack.attack));
   const permitted = attacks.find((attack) => attack.permitted)?.permitted;
-  const floor = 1e-4;
-  const points = shown.flatMap((attack) => attack.roc.map(([fpr, tpr]) => ({ ...attack, fpr: Math.max(fpr, floor), tpr: Math.max(tpr, floor) })));
+  const most = d3.max(attacks, (attack) => attack.outsiders) ?? 1000;
+  const floor = 10 ** Math.max(-5, Math.min(-2, Math.floor(Math.log10(1 / most))));
+  // Below one in as many as there are others, nothing can be measured.
+  const points = shown.flatMap((attack) => attack.roc.filter(([fpr]) => fpr >= 0.999 / attack.outsiders)
+    .map(([fpr, tpr]) => ({ ...attack, fpr, tpr: Math.max(tpr, floor) })));
+  const sure = (point) => point.fpr >= 9.99 / point.outsiders;
   const side = Math.min(width, 560);
-  const axis = { type: "log", domain: [floor, 1], ticks: [1e-4, 1e-3, 1e-2, 1e-1, 1], tickFormat: (value) => `${+(100 * value).toPrecision(2)} %`, labelArrow: "none" };
+  const axis = { type: "log", domain: [floor, 1], ticks: d3.range(Math.round(Math.log10(floor)), 1).map((power) => 10 ** power), tickFormat: (value) => `${+(100 * value).toPrecision(2)} %`, labelArrow: "none" };
   return {
     width: side, height: side * 0.92, marginLeft: 62, marginBottom: 44, marginTop: 26, marginRight: 20,
     x: { ...axis, label: "False alarms", labelAnchor: "center" }, y: { ...axis, label: "Members found" },
@@ -141,7 +145,11 @@ function attackChart(width) {
         Plot.text(["ruled out by the guarantee"], { frameAnchor: "top-left", dx: 10, dy: 10, fill: "var(--bad)" }),
       ] : []),
       Plot.line([[floor, floor], [1, 1]], { stroke: "var(--soft)", strokeDasharray: "6,4" }),
-      ...shown.map((attack) => Plot.line(points.filter((point) => point.attack === attack.attack), { x: "fpr", y: "tpr", stroke: attackLooks.get(attack.attack).colour, strokeWidth: 2, curve: "step-after" })),
+      ...shown.flatMap((attack) => {
+        const mine = points.filter((point) => point.attack === attack.attack);
+        const line = { x: "fpr", y: "tpr", stroke: attackLooks.get(attack.attack).colour, curve: "step-after" };
+        return [Plot.line(mine, { ...line, strokeWidth: 0.8 }), Plot.line(mine.filter(sure), { ...line, strokeWidth: 2.2 })];
+      }),
       tip(points, { x: "fpr", y: "tpr", title: (point) => `${point.attack}\n${percent(point.tpr, 2)} found at ${percent(point.fpr, 2)} false alarms` }),
     ],
   };
@@ -175,7 +183,7 @@ function auditChart(width) {
 const MOST_CELLS = 30;
 
 function classChart(width) {
-  const entries = facts.classes.filter((entry) => (entry.target === chosen.classes || entry.label === "plain") && isShown(entry));
+  const entries = facts.classes.filter((entry) => (entry.target === chosen.classes || entry.target === null) && isShown(entry));
   if (!entries.length) return null;
   return new Set(entries.map((entry) => entry.class)).size > MOST_CELLS ? classStrips(entries, width) : classCells(entries, width);
 }

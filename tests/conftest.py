@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
+from hypothesis import settings
 from torch import Tensor
+
+# A loaded machine must not turn a property red: nothing here is about time.
+settings.register_profile("reticent", deadline=None)
+settings.load_profile("reticent")
 
 
 @pytest.fixture(autouse=True)

@@ -28,7 +28,7 @@ SMALL_TESTS = {"validation_batch_size": 10}
 OPTIONS: dict[str, dict[str, Any]] = {
     "dpsur": SMALL_TESTS,
     "dpsur smooth": SMALL_TESTS | {"test": "smooth"},
-    "dpsur hidden": SMALL_TESTS | {"hidden_attempts": True, "cap": 40},
+    "dpsur hidden": SMALL_TESTS | {"hidden_attempts": True, "cap": 200},
     "dpsur late": SMALL_TESTS | {"after": 3},
     "sa_dpsgd": SMALL_TESTS | {"validation_noise": 4.0},
     "sa_dpsgd hidden": {"max_rejections": 3, "hidden_attempts": True},

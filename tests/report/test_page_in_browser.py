@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -141,6 +142,29 @@ def test_claimed_epsilons_are_hollow(page: Any) -> None:
     drawn = "[...document.querySelectorAll('#chart-accuracy [aria-label=dot]')]"
     hollow = f"{drawn}.filter((dots) => dots.getAttribute('fill') === 'var(--surface)')"
     assert page.execute_script(f"return {hollow}.reduce((sum, dots) => sum + dots.children.length, 0)") == 4
+
+
+def strange(records: Any, kind: str) -> list[dict[str, Any]]:
+    """Results at the edge of what a page may be asked to show."""
+    one = records.run("dpsgd", 3.0, 0, 0.5)
+    return {
+        "one run": [one],
+        "only failures": [records.failed("dpsgd", 3.0, 0, "no luck")],
+        "no test split": [one | {"accuracy": None, "classes": None}],
+        "no guarantee": [records.run("pd_sgd", None, 0, 0.5)],
+        "many classes": [
+            one | {"classes": [{"class": number, "examples": 9, "accuracy": number / 100} for number in range(100)]}
+        ],
+    }[kind]
+
+
+@pytest.mark.parametrize("kind", ["one run", "only failures", "no test split", "no guarantee", "many classes"])
+def test_strange_results_make_no_errors(browser: Any, tmp_path: Path, records: Any, kind: str) -> None:
+    lines = strange(records, kind)
+    (tmp_path / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    browser.get(write_page(tmp_path).as_uri())
+    wait(lambda: len(all_of(browser, ".chart > *")) == 3)
+    assert browser.get_log("browser") == []
 
 
 # -- sorting and hiding ----------------------------------------------------------------------------------------------

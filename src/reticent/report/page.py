@@ -47,6 +47,7 @@ def render(results: Results) -> str:
             rows=rows,
             plain=next((row for row in rows if row.kind == "plain" and row.accuracy), None),
             verdicts=verdicts(rows),
+            rocs=any(entry.get("fpr") for entry in results.attacks),
             claims=any(row.claimed_epsilon is not None for row in rows),
             budgets=sorted({(row.target_epsilon, row.delta) for row in rows if row.target_epsilon and row.delta}),
             statements=statements,

@@ -49,9 +49,8 @@ def worst_noise() -> float:
         for power in range(-2, 4)
         for rate, count in ((0.01, 10_000), (0.2, 100), (1e-3, 10_000))
     ]
-    return max(
-        seconds(partial(calibrate.noise_multiplier, epsilon, DELTA, rate, count)) for epsilon, rate, count in grid
-    )
+    search = calibrate.noise_multiplier
+    return max(seconds(partial(search, epsilon, DELTA, rate, count)) for epsilon, rate, count in grid)
 
 
 def dpis() -> None:

@@ -82,9 +82,8 @@ def test_no_rule_costs_more_than_the_bound(rate: float, noise: float, rejections
 
 def test_safe_everywhere() -> None:
     orders = np.array([1.1, 2.0, 16.0, 128.0, 512.0])
-    for rate in (1e-8, 0.01, 1.0):
-        for noise in (0.2, 1.0, 1000.0):
-            found = annealed_curve(AnnealedRelease(rate, noise, 10), orders)
-            plain = subsampled_gaussian(rate, noise, orders)
-            assert (found >= plain).all()
-            assert (found <= 11 * plain * (1 + 1e-12)).all()
+    for rate, noise in ((1e-8, 0.2), (1e-8, 1000.0), (0.01, 1.0), (1.0, 0.2)):
+        found = annealed_curve(AnnealedRelease(rate, noise, 10), orders)
+        plain = subsampled_gaussian(rate, noise, orders)
+        assert (found >= plain).all()
+        assert (found <= 11 * plain * (1 + 1e-12)).all()

@@ -39,7 +39,7 @@ GRID = [(rate, noise) for rate in (1e-3, 0.01, 0.034, 0.1, 0.5) for noise in (0.
 
 
 @pytest.mark.parametrize(("rate", "noise"), GRID)
-@pytest.mark.parametrize("steps", [2, 15])
+@pytest.mark.parametrize("steps", [2, 6])
 def test_a_ledger_costs_what_the_library_says_step_by_step(rate: float, noise: float, steps: int) -> None:
     """50 settings, whole orders: equal events merged here, composed one by one there."""
     accountant = RdpAccountant(list(PAPER))
@@ -236,3 +236,47 @@ def test_thousands_of_different_steps_have_a_price() -> None:
 )
 def test_events_survive_json(event: Event) -> None:
     assert from_json(to_json(event)) == event
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Gaussian(-1.0),
+        lambda: Gaussian(math.nan),
+        lambda: Laplace(-0.1),
+        lambda: NoisyMax(-0.1),
+        lambda: Subsampled(1.2, Gaussian(1.0)),
+        lambda: SelectiveAttempt(0.1, 1.0, 0.1, 0.6, 0.5),
+        lambda: SelectiveAttempt(0.1, 1.0, 1.1, 0.2, 0.5),
+        lambda: SelectiveRelease(SelectiveAttempt(0.1, 1.0, 0.1, 0.2, 0.5), 0),
+    ],
+)
+def test_events_that_cannot_be_are_refused(make) -> None:
+    """A negative noise would otherwise have the price of a positive one."""
+    with pytest.raises(SettingError, match="cannot be"):
+        make()
+
+
+@pytest.mark.parametrize(
+    "event", [Gaussian(math.inf), Subsampled(0.1, Gaussian(math.inf)), NoisyMax(0.0), Composed(())]
+)
+def test_what_says_nothing_costs_nothing(event: Event) -> None:
+    assert price([event], 1e-5).epsilon == 0
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        Subsampled(0.1, Gaussian(1e7)),
+        Gaussian(1e-3),
+        Subsampled(0.1, Gaussian(0.01)),
+        NoisyMax(1e-9),
+        NoisyMax(50.0),
+        Laplace(1e-3),
+        SelectiveAttempt(0.0, 1.0, 0.1, 0.2, 0.5),
+        SelectiveAttempt(0.1, 1.0, 0.0, 0.0, 1.0),
+        SelectiveAttempt(0.1, 1.0, 1.0, 0.2, 0.5, 0.0),
+    ],
+)
+def test_extremes_have_a_finite_price(event: Event) -> None:
+    assert math.isfinite(price([event], 1e-5).epsilon)

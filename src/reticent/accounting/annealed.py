@@ -35,7 +35,7 @@ def annealed_curve(event: AnnealedRelease, orders: Array) -> Array:
     array([0.00234])
     """
     plain = subsampled_gaussian(event.rate, event.noise_multiplier, orders)
-    if event.max_rejections == 0:
+    if event.max_rejections == 0 or event.rate == 0 or event.noise_multiplier == 0:
         return plain
     found = [
         max(_log_excess(moments(event.rate, event.noise_multiplier, float(order), sign), event) for sign in (1, -1))

@@ -7,12 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from reticent.errors import SettingError
+
 
 @dataclass(frozen=True)
 class Gaussian:
     """Gaussian noise of `noise_multiplier` times the sensitivity on a sum over all examples."""
 
     noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        _require(self.noise_multiplier >= 0, self, "noise must be 0 or more")
 
 
 @dataclass(frozen=True)
@@ -21,12 +26,18 @@ class Laplace:
 
     noise_multiplier: float
 
+    def __post_init__(self) -> None:
+        _require(self.noise_multiplier >= 0, self, "noise must be 0 or more")
+
 
 @dataclass(frozen=True)
 class NoisyMax:
     """The index of the largest of several noisy scores, an `epsilon`-DP choice (Dwork & Roth 2014, claim 3.9)."""
 
     epsilon: float
+
+    def __post_init__(self) -> None:
+        _require(self.epsilon >= 0, self, "epsilon must be 0 or more")
 
 
 @dataclass(frozen=True)
@@ -35,6 +46,9 @@ class Subsampled:
 
     rate: float
     inner: Event
+
+    def __post_init__(self) -> None:
+        _require(0 <= self.rate <= 1, self, "a rate is a chance between 0 and 1")
 
 
 @dataclass(frozen=True)
@@ -60,6 +74,12 @@ class SelectiveAttempt:
     accept_high: float
     smoothness: float | None = None
 
+    def __post_init__(self) -> None:
+        _require(self.noise_multiplier >= 0, self, "noise must be 0 or more")
+        _require(0 <= self.rate <= 1 and 0 <= self.validation_rate <= 1, self, "a rate is a chance between 0 and 1")
+        _require(0 <= self.accept_low <= self.accept_high <= 1, self, "0 <= accept_low <= accept_high <= 1")
+        _require(self.smoothness is None or self.smoothness >= 0, self, "smoothness must be 0 or more")
+
 
 @dataclass(frozen=True)
 class SelectiveRelease:
@@ -67,6 +87,9 @@ class SelectiveRelease:
 
     attempt: SelectiveAttempt
     cap: int | None = None
+
+    def __post_init__(self) -> None:
+        _require(self.cap is None or self.cap >= 1, self, "a cap is at least 1")
 
 
 @dataclass(frozen=True)
@@ -77,12 +100,20 @@ class AnnealedRelease:
     noise_multiplier: float
     max_rejections: int
 
+    def __post_init__(self) -> None:
+        _require(self.noise_multiplier >= 0, self, "noise must be 0 or more")
+        _require(0 <= self.rate <= 1, self, "a rate is a chance between 0 and 1")
+        _require(self.max_rejections >= 0, self, "rejections are 0 or more")
+
 
 @dataclass(frozen=True)
 class Concentrated:
     """Anything that is `rho`-zCDP (Bun & Steinke 2016)."""
 
     rho: float
+
+    def __post_init__(self) -> None:
+        _require(self.rho >= 0, self, "rho must be 0 or more")
 
 
 @dataclass(frozen=True)
@@ -123,6 +154,11 @@ KINDS: dict[str, type[Any]] = {
         Unbounded,
     )
 }
+
+
+def _require(holds: bool, event: object, rule: str) -> None:
+    if not holds:
+        raise SettingError(f"{event} cannot be: {rule}")
 
 
 def to_json(event: Event) -> dict[str, Any]:

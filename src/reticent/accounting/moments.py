@@ -42,7 +42,7 @@ def moments(rate: float, noise_multiplier: float, order: float, sign: int) -> Mo
     scan = np.linspace(-12 * noise_multiplier - order, 12 * noise_multiplier + order, 8001)
     ratio, density = logs(scan)
     weight = density + log_remainder(ratio, order)
-    seen = scan[weight > weight.max() - 45]
+    seen = scan[weight >= weight.max() - 45]
     nodes = np.linspace(min(seen[0], -9 * noise_multiplier), max(seen[-1], 1 + 9 * noise_multiplier), NODES)
     ratio, density = logs(nodes)
     log_mass = density + math.log(nodes[1] - nodes[0])

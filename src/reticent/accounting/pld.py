@@ -44,7 +44,9 @@ def has_pld(event: Event) -> bool:
             return noise_multiplier > 0
         case Subsampled(_, Gaussian(noise_multiplier)) | Subsampled(_, Laplace(noise_multiplier)):
             return noise_multiplier > 0
-        case NoisyMax() | SelectiveAttempt():
+        case SelectiveAttempt(rate, noise_multiplier):
+            return rate > 0 and noise_multiplier > 0
+        case NoisyMax():
             return True
         case Composed(parts):
             return all(has_pld(part) for part in parts)
@@ -81,12 +83,12 @@ def merge_gaussians(tally: Mapping[Event, int]) -> dict[Event, int]:
 
 
 def _grid_step(tally: Mapping[Event, int], grid: Grid) -> float:
-    """A power of two, fine against the spread of an average event, coarse enough for the most points."""
+    """Fine against the spread of an average event, coarse enough for the most points; rounded, to be met again."""
     order = np.array([1.5])
     variance = sum(count * 2 / 1.5 * float(curve(event, order)[0]) for event, count in tally.items())
     widest = max([16 * math.sqrt(variance), *(_width(event) for event in tally)])
     step = math.sqrt(variance) / grid.resolution / max(math.sqrt(sum(tally.values())), 32)
-    return 2.0 ** math.floor(math.log2(max(step, widest / grid.most_points)))
+    return math.exp2(math.floor(4 * math.log2(max(step, widest / grid.most_points))) / 4)
 
 
 def _width(event: Event) -> float:

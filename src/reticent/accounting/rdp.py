@@ -59,13 +59,13 @@ class _Orders:
 
     def __init__(self, orders: Array):
         self.array = orders
-        self._key = orders.tobytes()
+        self._bytes = orders.tobytes()
 
     def __hash__(self) -> int:
-        return hash(self._key)
+        return hash(self._bytes)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Orders) and self._key == other._key
+        return isinstance(other, _Orders) and self._bytes == other._bytes
 
 
 @lru_cache(maxsize=20_000)
@@ -91,6 +91,8 @@ def _compute(event: Event, orders: Array) -> Array:
             return rho * orders
         case SelectiveAttempt():
             return from_knots(lambda knots: attempt_curve(event, knots), orders)
+        case SelectiveRelease(attempt, cap) if cap is not None:
+            return curve(SelectiveRelease(attempt), orders)  # the cap takes its share of delta, not of the divergence
         case SelectiveRelease(attempt):
             return from_knots(lambda knots: release_curve(attempt, knots), orders)
         case AnnealedRelease():

@@ -25,7 +25,7 @@ def subsampled_gaussian(rate: float, noise_multiplier: float, orders: Array) -> 
     >>> subsampled_gaussian(2048 / 60000, 1.4, np.array([2.0, 6.0])).round(8)
     array([0.00077522, 0.00261342])
     """
-    if rate == 0:
+    if rate == 0 or math.isinf(noise_multiplier):
         return np.zeros(len(orders))
     if noise_multiplier == 0:
         return np.full(len(orders), np.inf)

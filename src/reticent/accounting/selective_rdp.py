@@ -42,7 +42,7 @@ def attempt_curve(attempt: SelectiveAttempt, orders: Array) -> Array:
     array([0.000352])
     """
     ceiling = _attempt_ceiling(attempt, orders)
-    if attempt.accept_high == 1 or not np.isfinite(ceiling).any():
+    if attempt.accept_high == 1 or attempt.rate == 0 or not np.isfinite(ceiling).any():
         return ceiling
     return np.minimum(_worst(attempt, orders, _attempt_excess), ceiling)
 
@@ -54,7 +54,7 @@ def release_curve(attempt: SelectiveAttempt, orders: Array) -> Array:
     >>> release_curve(fmnist, np.array([4.0])).round(6)
     array([0.00154])
     """
-    if attempt.accept_low == 0:
+    if attempt.accept_low == 0 or attempt.noise_multiplier == 0:
         return np.full(len(orders), np.inf)
     return np.minimum(_worst(attempt, orders, _release_excess), _release_ceiling(attempt, orders))
 
@@ -222,29 +222,31 @@ def _release_excess(problem: Problem) -> float:
     high = min(math.log1p((attempt.accept_high / attempt.accept_low - 1) * apart), 300 / problem.order) + 1e-12
     low = -high
     left, right = high - golden * (high - low), low + golden * (high - low)
-    at_left, at_right = _certificate(problem, left), _certificate(problem, right)
+    at_left = _certificate(problem, left)
+    at_right = _certificate(problem, right, at_left)
     for _ in range(12):
         if at_left <= at_right:  # also if both are infinite: the denominators fail first where x is large
             high, right, at_right = right, left, at_left
             left = high - golden * (high - low)
-            at_left = _certificate(problem, left)
+            at_left = _certificate(problem, left, at_right)
         else:
             low, left, at_left = left, right, at_right
             right = low + golden * (high - low)
-            at_right = _certificate(problem, right)
+            at_right = _certificate(problem, right, at_left)
     return math.log(min(at_left, at_right)) + problem.log_unit
 
 
-def _certificate(problem: Problem, log_x: float) -> float:
+def _certificate(problem: Problem, log_x: float, guess: float = 0.0) -> float:
     """The largest ratio over all tests at one x, by Dinkelbach's iteration: an upper bound whatever x is."""
     top, bottom = problem.numerators(log_x), problem.denominators(log_x)
-    ratio, nodes = 0.0, np.arange(len(problem.moments.mass))
-    while True:
+    ratio, nodes = guess if math.isfinite(guess) else 0.0, np.arange(len(problem.moments.mass))
+    for _ in range(100):
         test = np.argmax(top - ratio * bottom, axis=0)
         below = float(bottom[test, nodes].sum())
         if below <= 0:
             return math.inf
         better = float(top[test, nodes].sum()) / below
-        if better <= ratio * (1 + 1e-9):
-            return better
+        if abs(better - ratio) <= 1e-9 * ratio:
+            return max(better, ratio)
         ratio = better
+    return math.inf

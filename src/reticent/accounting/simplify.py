@@ -6,8 +6,10 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from reticent.accounting.events import Composed, Event, Gaussian, NoisyMax, Subsampled, Tally
+from reticent.accounting.events import Composed, Concentrated, Event, Gaussian, Laplace, NoisyMax, Subsampled, Tally
 from reticent.errors import SettingError
+
+NOTHING = Composed(())
 
 
 def tally(events: Tally | Iterable[Event]) -> dict[Event, int]:
@@ -38,16 +40,18 @@ def simplify(event: Event) -> Event:
     Subsampled(rate=0.1, inner=Gaussian(noise_multiplier=1.4142...))
     """
     match event:
+        case Gaussian(math.inf) | Laplace(math.inf) | NoisyMax(0) | Concentrated(0) | Subsampled(0, _):
+            return NOTHING
         case Subsampled(1, inner):
             return simplify(inner)
-        case Subsampled(0, _):
-            return Composed(())
         case Subsampled(rate, Subsampled(other, inner)):
             return simplify(Subsampled(rate * other, inner))
         case Subsampled(rate, Composed(parts)):
             return _one_draw(rate, parts)
         case Subsampled(rate, NoisyMax(epsilon)):
             return NoisyMax(math.log1p(rate * math.expm1(epsilon)))
+        case Subsampled(_, inner) if simplify(inner) == NOTHING:
+            return NOTHING
         case _:
             return event
 
@@ -59,4 +63,4 @@ def _one_draw(rate: float, parts: tuple[Event, ...]) -> Event:
         if not isinstance(part, Gaussian):
             return Subsampled(rate, Composed(parts))
         precision += part.noise_multiplier**-2 if part.noise_multiplier else math.inf
-    return Subsampled(rate, Gaussian(precision**-0.5)) if precision else Composed(())
+    return Subsampled(rate, Gaussian(precision**-0.5)) if precision else NOTHING

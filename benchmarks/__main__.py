@@ -1,0 +1,69 @@
+"""`python -m benchmarks`: a private step against plain SGD and the peers; `--help` says how to run a part of it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from benchmarks.growth import CURVES, grow
+from benchmarks.models import CASES
+from benchmarks.peers import PEERS
+from benchmarks.race import race
+from benchmarks.tables import write_plot, write_table
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--cases", default=",".join(CASES), help="which models (default: all)")
+    parser.add_argument("--peers", default=",".join(PEERS), help="who runs; ask for `sgd` to get ratios")
+    parser.add_argument("--curves", default=",".join(CURVES), help="which growth curves, or `none`")
+    parser.add_argument("--malloc", default="default,tuned", help="allocator settings to run under")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=7, help="turns of each peer")
+    parser.add_argument("--seconds", type=float, default=1.0, help="how long a turn lasts, about")
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
+    parser.add_argument("--again", action="store_true", help="measure also what the folder already holds")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Run what is asked for and not yet in the folder, then write table and plot from all that is there."""
+    asked = arguments()
+    asked.out.mkdir(parents=True, exist_ok=True)
+    store = asked.out / "results.jsonl"
+    records = [json.loads(line) for line in store.read_text().splitlines()] if store.exists() else []
+    for case in filter(None, asked.cases.split(",")):
+        for malloc in asked.malloc.split(","):
+            here = (case, malloc, asked.threads)
+            if not asked.again and any((r["case"], r["malloc"], r["threads"]) == here for r in records):
+                continue
+            found = race(
+                case,
+                asked.peers.split(","),
+                threads=asked.threads,
+                malloc=malloc,
+                rounds=asked.rounds,
+                seconds=asked.seconds,
+            )
+            records = [r for r in records if (r["case"], r["malloc"], r["threads"]) != here] + found
+            store.write_text("".join(json.dumps(record) + "\n" for record in records))
+            for record in found:
+                print(_line(record), flush=True)
+    if asked.curves != "none":
+        grow(asked.curves.split(","), asked.threads, asked.out)
+    if records:
+        write_table(records, asked.out / "table.md")
+        write_plot(records, asked.out / "plot.svg")
+        print(f"wrote {asked.out / 'table.md'} and {asked.out / 'plot.svg'}")
+
+
+def _line(record: dict) -> str:
+    head = f"{record['case']:16} {record['malloc']:8} {record['peer']:18}"
+    if "absent" in record:
+        return f"{head} absent: {record['absent']}"
+    return f"{head} {record['ms']:9.2f} ms  x{record.get('ratio', float('nan')):6.2f}  {record['peak']:6.0f} MB"
+
+
+if __name__ == "__main__":
+    main()

@@ -36,8 +36,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_bugs_are_listed_one_a_line() -> None:
     code, out, _ = ask("audit", "--list-bugs")
     assert code == 0
-    assert len(out.splitlines()) >= 10
-    assert out.startswith("no-clip")
+    names = out.splitlines()
+    assert len(names) >= 10
+    assert {"no-clip", "no-noise", "reused-noise", "shuffled-batches", "half-noise"} <= set(names)
+    assert json.loads(ask("audit", "--list-bugs", "--json")[1]).keys() == set(names)
 
 
 def test_a_right_method_is_consistent() -> None:

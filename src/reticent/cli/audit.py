@@ -39,7 +39,8 @@ def audit(
 
     if list_bugs:
         known = {bug.name: bug.says for bug in bugs()}
-        print(json.dumps(known) if as_json else "\n".join(f"{name:26} {says}" for name, says in known.items()))
+        lines = (f"{name:26} {says}" if sys.stdout.isatty() else name for name, says in known.items())
+        print(json.dumps(known) if as_json else "\n".join(lines))  # scripts read names, one a line
         return
     if run is not None and method is not None:
         raise typer.BadParameter("give a run's folder or --method, not both")
@@ -79,9 +80,7 @@ def _audit_run(
     result = read_result(folder)
     recipe = result["recipe"]
     if not (folder / "ledger.jsonl").exists():
-        raise SettingError(
-            f"{recipe['method']} keeps no ledger and claims nothing: use `reticent attack`"
-        )
+        raise SettingError(f"{recipe['method']} keeps no ledger and claims nothing: use `reticent attack`")
     found = [check_stored(folder)]
     tell(found[0])
     method = _method(recipe["method"], result["noise_multiplier"], recipe["max_grad_norm"], **recipe["options"])

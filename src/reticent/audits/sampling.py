@@ -19,7 +19,7 @@ from reticent.methods import Method
 SIZE, BATCH = 20, 2
 
 
-def probe_sampler(method: Method, *, rounds: int = 2500) -> Finding:
+def probe_sampler(method: Method, *, rounds: int = 4000) -> Finding:
     """If the ledger speaks of a Poisson draw, then every example is drawn by a coin of its own, in every round anew."""
     if not isinstance(method.sampler, Poisson):
         return Finding("sampler", True, f"{type(method.sampler).__name__} claims no Poisson draw: nothing to look at")

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.integrate import simpson
 from scipy.special import ndtr
 
 from reticent.accounting import (
@@ -248,3 +249,42 @@ def test_a_test_that_accepts_everything_has_the_plain_loss() -> None:
     for ours, plain in zip(always, gaussian_loss(0.1, 2.0, step), strict=True):
         for place in (-0.3, 0.0, 0.01, 0.1, 0.5):
             assert ours.delta(place) == pytest.approx(plain.delta(place), rel=1e-6, abs=1e-12)
+
+
+def test_the_limit_of_small_rates() -> None:
+    """With a public test and q -> 0 the cost is V(k) plain steps, V a one-dimensional supremum in closed form."""
+    order = np.array([3.0])
+    plain = subsampled_gaussian(1e-5, 50.0, order)[0]
+    for k, limit in {1.25: 1.112, 2.0: 1.379, 4.7326: 1.976, 20.0: 3.283}.items():
+        t = np.linspace(0.5, 3, 5001)
+        tail, density = ndtr(-t), np.exp(-(t**2) / 2) / math.sqrt(2 * math.pi)
+        value = ((1 + (k - 1) * 2 * (t * density + tail)) / (1 + (k - 1) * 2 * tail)).max()
+        assert value == pytest.approx(limit, abs=6e-4)
+        found = release_curve(SelectiveAttempt(1e-5, 50.0, 0.0, 0.5 / k, 0.5), order)[0]
+        assert found / plain == pytest.approx(value, rel=2e-2)
+
+
+@pytest.mark.parametrize(
+    ("noise", "rate", "factor"), [(1.0, 256 / 60000, 2.58), (0.8, 256 / 60000, 4.78), (1.3, 256 / 60000, 1.54)]
+)
+def test_the_papers_charge_for_the_test_alone_fails_too(noise: float, rate: float, factor: float) -> None:
+    """DPSUR's theorem 5.5: the released test value, sub-sampled and kept only if low, costs more than it says."""
+    z = np.linspace(-1 - 12 * noise, -1, 400_001)
+    absent = np.exp(-(z**2) / (2 * noise**2))
+    present = (1 - rate) * absent + rate * np.exp(-((z + 1) ** 2) / (2 * noise**2))
+    absent, present = absent / simpson(absent, x=z), present / simpson(present, x=z)
+    true = math.log(float(simpson(present**4 * absent**-3, x=z))) / 3
+    claimed = subsampled_gaussian(rate, noise, np.array([4.0]))[0]
+    assert true / claimed == pytest.approx(factor, abs=6e-3)
+
+
+@pytest.mark.parametrize(
+    ("share", "seen", "naive"), [("high", 2.78, 4.20), ("middle", 3.66, 5.53), ("low", 6.67, 10.2)]
+)
+def test_what_seen_attempts_cost_by_how_many_are_kept(share: str, seen: float, naive: float) -> None:
+    """FMNIST, 1081 kept: as many attempts as it takes if all candidates are good, half of them, or none."""
+    low, high = FMNIST.accept_low, FMNIST.accept_high
+    attempts = round(1081 / {"high": high, "middle": (low + high) / 2, "low": low}[share])
+    both = {Subsampled(FMNIST.rate, Gaussian(2.15)): attempts, Subsampled(256 / 60000, Gaussian(0.8)): attempts}
+    assert epsilon({FMNIST: attempts}, 1e-5, accountant="rdp") == pytest.approx(seen, rel=4e-3)
+    assert epsilon(both, 1e-5, accountant="rdp") == pytest.approx(naive, rel=8e-3)

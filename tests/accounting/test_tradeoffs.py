@@ -8,9 +8,19 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
-from reticent.accounting import Gaussian, SelectiveAttempt, SelectiveRelease, Subsampled, deltas, epsilon, mu, power
+from reticent.accounting import (
+    Gaussian,
+    NoisyMax,
+    SelectiveAttempt,
+    SelectiveRelease,
+    Subsampled,
+    deltas,
+    epsilon,
+    mu,
+    power,
+)
 from reticent.accounting.gaussian_loss import gaussian_loss
-from reticent.accounting.loss import Loss, compose, trim
+from reticent.accounting.loss import Loss, compose, from_atoms, trim
 
 STEPS = {Subsampled(0.1, Gaussian(2.0)): 50}
 
@@ -99,3 +109,18 @@ def test_a_loss_that_may_be_infinite_has_no_epsilon_below_it() -> None:
     loss = Loss(0.1, 0, np.array([0.9]), 0.1)
     assert math.isinf(loss.epsilon(0.05))
     assert loss.epsilon(0.1) == 0.0
+
+
+def test_choices_compose_like_randomised_response() -> None:
+    """Ten of them have a binomial loss; the grid errs upwards, in the second order only."""
+    choice, count = 0.3, 10
+    from scipy.stats import binom
+
+    right = 1 / (1 + math.exp(-choice))
+    losses = choice * (2 * np.arange(count + 1) - count)
+    masses = binom.pmf(np.arange(count + 1), count, right)
+    for place in (0.0, 0.5, 1.5):
+        exact = float(masses @ np.maximum(-np.expm1(place - losses), 0.0))
+        found = deltas([NoisyMax(choice)] * count, [place])[0]
+        assert exact <= found <= exact * 1.001
+    assert from_atoms([0.3], [1.0], 0.3).delta(0.0) == pytest.approx(-math.expm1(-0.3))

@@ -42,7 +42,7 @@ def gaussian_loss(rate: float, noise_multiplier: float, step: float) -> tuple[Lo
     removed[0] += below  # less loss than the grid has: rounded up onto it
     added[0] += above
     return (
-        Loss(step, lowest, removed, float(1 - ndtr((place[-1] - 1) / noise_multiplier)) + above),
+        Loss(step, lowest, removed, float(ndtr((1 - place[-1]) / noise_multiplier)) + above),
         Loss(step, -highest, added, float(ndtr(place[0] / noise_multiplier))),
     )
 

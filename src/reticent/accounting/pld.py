@@ -11,7 +11,7 @@ import numpy as np
 
 from reticent.accounting.events import Composed, Event, Gaussian, Laplace, NoisyMax, SelectiveAttempt, Subsampled
 from reticent.accounting.gaussian_loss import gaussian_loss, loss_range
-from reticent.accounting.loss import Loss, compose, from_library
+from reticent.accounting.loss import Loss, compose, from_atoms, from_library
 from reticent.accounting.rdp import curve
 from reticent.accounting.selective_loss import attempt_loss
 
@@ -44,8 +44,8 @@ def has_pld(event: Event) -> bool:
             return noise_multiplier > 0
         case Subsampled(_, Gaussian(noise_multiplier)) | Subsampled(_, Laplace(noise_multiplier)):
             return noise_multiplier > 0
-        case SelectiveAttempt(rate, noise_multiplier):
-            return rate > 0 and noise_multiplier > 0
+        case SelectiveAttempt(rate, noise_multiplier, validation_rate, accept_low):
+            return rate > 0 and noise_multiplier > 0 and (accept_low > 0 or validation_rate == 0)
         case NoisyMax():
             return True
         case Composed(parts):
@@ -101,7 +101,7 @@ def _width(event: Event) -> float:
             return 0.0
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=256)
 def event_loss(event: Event, step: float) -> Pair:
     """The loss distributions of one event on a grid."""
     match event:
@@ -111,6 +111,10 @@ def event_loss(event: Event, step: float) -> Pair:
             return gaussian_loss(rate, noise_multiplier, step)
         case SelectiveAttempt():
             return attempt_loss(event, step)
+        case NoisyMax(epsilon):
+            response = 1 / (1 + math.exp(-epsilon))  # of all epsilon-DP choices, randomised response is the worst
+            loss = from_atoms([epsilon, -epsilon], [response, 1 - response], step)
+            return loss, loss
         case Composed(parts):
             pairs = [event_loss(part, step) for part in parts]
             ones = [1] * len(parts)
@@ -120,21 +124,16 @@ def event_loss(event: Event, step: float) -> Pair:
 
 
 def _library_loss(event: Event, step: float) -> Pair:
-    """The loss distributions of what is not Gaussian, from dp-accounting."""
-    from dp_accounting.pld import common, privacy_loss_distribution  # slow to import, seldom needed
+    """The loss distributions of Laplace noise, from dp-accounting."""
+    from dp_accounting.pld import privacy_loss_distribution  # slow to import, seldom needed
 
     match event:
-        case Laplace(noise_multiplier):
+        case Laplace(scale):
             rate = 1.0
-        case Subsampled(rate, Laplace(noise_multiplier)):
+        case Subsampled(rate, Laplace(scale)):
             pass
-        case NoisyMax(epsilon):
-            pure = common.DifferentialPrivacyParameters(epsilon, 0.0)
-            pld = privacy_loss_distribution.from_privacy_parameters(pure, value_discretization_interval=step)
-            return from_library(pld._pmf_remove), from_library(pld._pmf_add)
         case _:
             raise ValueError(f"no loss distribution is known for {event}")
-    pld = privacy_loss_distribution.from_laplace_mechanism(
-        noise_multiplier, value_discretization_interval=step, sampling_prob=rate
-    )
+    library = privacy_loss_distribution.from_laplace_mechanism
+    pld = library(scale, value_discretization_interval=step, sampling_prob=rate)
     return from_library(pld._pmf_remove), from_library(pld._pmf_add)

@@ -110,7 +110,7 @@ def from_knots(compute: Callable[[Array], Array], orders: Array) -> Array:
     """
     if len(orders) <= 8:
         return compute(orders)
-    knots = KNOTS[orders.max() >= KNOTS]
+    knots = KNOTS[: int(np.searchsorted(KNOTS, orders.max())) + 1]
     moments = np.interp(orders, [1.0, *knots], [0.0, *((knots - 1) * compute(knots))], right=np.inf)
     return np.asarray(moments / (orders - 1))
 

@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reticent import accounting, data, gradients, methods, models
+    from reticent import accounting, attacks, audits, data, gradients, methods, models
     from reticent.accounting import Budget, Guarantee
     from reticent.train import Run, Step
     from reticent.trained import Trained, fit, load
@@ -21,7 +21,7 @@ _HOME = {
     "fit": "reticent.trained",
     "load": "reticent.trained",
 }
-_ROOMS = ("accounting", "data", "gradients", "methods", "models")
+_ROOMS = ("accounting", "attacks", "audits", "data", "gradients", "methods", "models")
 
 __all__ = [
     "Budget",
@@ -30,6 +30,8 @@ __all__ = [
     "Step",
     "Trained",
     "accounting",
+    "attacks",
+    "audits",
     "data",
     "fit",
     "gradients",

@@ -172,3 +172,11 @@ def test_selection_on_top_is_refused(blobs: tuple[Tensor, Tensor]) -> None:
             budget=Budget(3.0, 1e-5),
         )
     assert math.isfinite(made.max_grad_norm)
+
+
+def test_nobody_drawn_is_an_answer_too() -> None:
+    law = Law(torch.ones(10, 2))
+    now = Dials(10, 1e-12, 1.0, 1.0, norm_total=10.0)
+    with law.vault.round(0):
+        sealed = law.vault.ask(UnitSum()(law.task, UnitDirection(), now), law.vault.draw(ByNorm(), now))
+    assert torch.equal(sealed._value, torch.zeros(2))

@@ -96,7 +96,7 @@ def retrain(recipe: dict[str, Any], train: Examples, *, seed: int) -> tuple[nn.M
     dataset = replace(dataset_of(recipe), train=train)
     mine = replace(Recipe(**recipe), seed=seed)
     if mine.method in defences.names():
-        defended = training._defended(mine, dataset)
+        defended = training.defended(mine, dataset)
         return defended.model, defended.guarantee
     run = training.prepare(mine, dataset)
     for _ in run:

@@ -45,7 +45,7 @@ def train(
     start = time.perf_counter()
     dataset = examples(recipe)
     if recipe.method in defences.names():
-        trained, noise = _defended(recipe, dataset), 0.0
+        trained, noise = defended(recipe, dataset), 0.0
     else:
         run = prepare(recipe, dataset, out, resume=resume)
         for step in run:
@@ -140,7 +140,7 @@ def set_aside(train: data.Examples, count: int | None) -> tuple[data.Examples, d
     return train.take(order[count:]), train.take(order[:count])
 
 
-def _defended(recipe: Recipe, dataset: data.Dataset) -> Trained:
+def defended(recipe: Recipe, dataset: data.Dataset) -> Trained:
     """A model trained with an empirical defence: no epsilon, and that is said."""
     if recipe.epsilon is not None:
         print(f"reticent: {recipe.method} gives no guarantee: epsilon is not kept to", file=sys.stderr)

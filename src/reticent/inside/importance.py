@@ -94,7 +94,7 @@ class UnitSumQuery:
         memory = remembered(taken.memory, self.dials, self.rule.spread)
         reach, coins = memory[REACH][index], torch.from_numpy(taken.coins.random(len(index)))
         total = torch.zeros_like(task.flat.vector)
-        found: list[Tensor] = []
+        found: list[Tensor] = [torch.zeros(0)]
 
         def weigh(part: Tensor) -> Tensor:
             here = slice(sum(map(len, found)), sum(map(len, found)) + len(part))

@@ -112,9 +112,9 @@ def test_demo_resumes_compares_and_writes_the_page(tmp_path: Path, monkeypatch: 
 
 def test_private_diagnostics_need_a_word_and_are_marked(tmp_path: Path) -> None:
     said = answer(*QUICK, "--out", str(tmp_path / "a"))
-    assert not (tmp_path / "a" / "private.jsonl").exists()
+    assert not (tmp_path / "a" / "private-diagnostics.jsonl").exists()
     said = answer(*QUICK, "--private-diagnostics", "--out", str(tmp_path / "b"))
-    path = tmp_path / "b" / "private.jsonl"
+    path = tmp_path / "b" / "private-diagnostics.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert len(lines) == said["rounds"]
     assert all(line["private"] and line["drawn"] > 0 for line in lines)

@@ -16,7 +16,6 @@ from reticent.errors import ResumeError, ReticentError
 from reticent.experiments.plain import train_plain
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.record import about_this_machine, describe
-from reticent.experiments.tracking import JsonLines
 from reticent.experiments.training import train
 from reticent.train import Run, Step
 
@@ -80,10 +79,7 @@ def _attempt(job: Job, folder: Path, tell: Tell) -> Record:
 
 
 def _private(job: Job, folder: Path, tell: Tell) -> dict[str, Any]:
-    write = JsonLines(folder / "rounds.jsonl")
-
     def progress(run: Run, step: Step) -> None:
-        write(run, step)
         tell(step.number, len(run))
 
     return train(job.recipe, folder, resume=True, progress=progress)

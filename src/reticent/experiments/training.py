@@ -20,13 +20,13 @@ from reticent.checkpoint import replace_file, unwritable
 from reticent.errors import ResumeError, SettingError
 from reticent.experiments.parts import model_of
 from reticent.experiments.recipe import Recipe, check_names
-from reticent.experiments.tracking import write_private_diagnostics
+from reticent.experiments.tracking import JsonLines, write_private_diagnostics
 from reticent.methods.plan import default_delta
 from reticent.train import Run, Step
 from reticent.trained import Trained, accuracy, make_optimizer, make_scheduler
 
 Progress = Callable[[Run, Step], None]
-PRIVATE = "private.jsonl"
+PRIVATE = "private-diagnostics.jsonl"
 
 
 def train(
@@ -48,7 +48,10 @@ def train(
         trained, noise = defended(recipe, dataset), 0.0
     else:
         run = prepare(recipe, dataset, out, resume=resume)
+        track = JsonLines(out / "rounds.jsonl") if out is not None else None
         for step in run:
+            if track is not None:
+                track(run, step)
             if progress is not None:
                 progress(run, step)
         trained = Trained(run.model, run.guarantee(), run.number, run.kept, {"recipe": recipe.to_json()})

@@ -10,13 +10,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import nn
 from torch.nn.utils import parameters_to_vector as flat
 
 from reticent.data import Examples
 from reticent.defences import Plain, selena
 from reticent.defences.defended import probabilities
 from reticent.defences.split_ai import SplitAI, draw_table, split_ai
-from reticent.errors import DataError, ReticentError, SettingError, UnknownName
+from reticent.errors import DataError, ModelError, ReticentError, SettingError, UnknownName
 
 K, L = 6, 2
 
@@ -178,6 +179,18 @@ def test_impossible_settings_are_refused(points, small, setting, error, says):
 def test_too_few_examples_for_so_many_sub_models(points, small):
     with pytest.raises(DataError, match="too few"):
         selena(small, points.take(torch.arange(5)), K=25, L=24)
+
+
+def test_sub_models_that_are_one_and_the_same_are_refused(points, small):
+    model = small()
+    with pytest.raises(ModelError, match="fresh module"):
+        selena(lambda: model, points, K=K, L=L)
+
+
+def test_a_frozen_part_may_be_shared(points):
+    features = nn.Linear(4, 3).requires_grad_(False)
+    found = selena(lambda: nn.Sequential(features, nn.Linear(3, 2)), points, K=K, L=L, epochs=1, seed=0)
+    assert found.model[0] is features
 
 
 def test_nothing_to_train_on(small):

@@ -55,8 +55,8 @@ class Game:
     def classifier_loss(self, members: Examples) -> Tensor:
         """Cross-entropy + penalty * mean log h: the members' part of the gain, the only one the classifier may lower.
 
-        The gain's other part is of examples that are not trained on, and stays out of the classifier's gradient; its
-        factor 1/2 is in the penalty, as in the paper's algorithm.
+        The gain's other part is of examples that are not trained on, and stays out of the classifier's gradient; the
+        factor 1/2 is taken into the penalty.
         """
         logits = self.model(members.x.to(device_of(self.model)))
         recognised = logsigmoid(self._guesses(members.y, logits.softmax(1))).mean()

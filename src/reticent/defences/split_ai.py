@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -12,7 +12,7 @@ from reticent.data import Examples
 from reticent.defences.defended import probabilities
 from reticent.defences.plain import Plain, Tell, known_chance, seeds
 from reticent.defences.together import fit_together
-from reticent.errors import DataError, ReticentError
+from reticent.errors import DataError, ModelError, ReticentError
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +96,7 @@ def split_ai(
         raise DataError(f"{len(examples)} examples are too few: one of the {K} sub-models got none. Use fewer (K)")
     with known_chance(chance):
         models = tuple(make_model() for _ in range(K))
+    refuse_shared(models)
     own, rounds = sub_training(plain, len(examples), K, L)
     fit_together(models, examples.x, examples.y, rows, own, rounds=rounds, seeds=seeds(order, K), tell=tell)
     return SplitAI(models, unseen, seen)
@@ -110,3 +111,13 @@ def sub_training(plain: Plain, size: int, K: int, L: int) -> tuple[Plain, int]:
     shown = max(1, round(size * (K - L) / K))
     own = plain.within(shown)
     return own, own.rounds(shown)
+
+
+def refuse_shared(models: Sequence[nn.Module]) -> None:
+    """Refuse models that share what is trained: through it, each would see the others' examples.
+
+    >>> refuse_shared([nn.Linear(1, 1), nn.Linear(1, 1)])
+    """
+    trained = [id(part) for model in models for part in model.parameters() if part.requires_grad]
+    if len(set(trained)) < len(trained):
+        raise ModelError("make_model must build a fresh module at each call: these share trainable parameters")

@@ -72,6 +72,10 @@ def _cifar() -> nn.Module:
     return models.cnn((3, 32, 32), 10)
 
 
+def _frozen_words() -> nn.Module:
+    return models.ReviewRnn(vectors=torch.randn(20_000, 100))
+
+
 def _wrn() -> nn.Module:
     return models.WideResNet(16, 4, classes=10, style=PLAIN_WITH_BIAS)
 
@@ -85,7 +89,8 @@ CASES: dict[str, Case] = {
     "mnist2048": Case(_mnist, (1, 28, 28), 2048),
     "cifar256": Case(_cifar, (3, 32, 32), 256),
     "cifar1024": Case(_cifar, (3, 32, 32), 1024),
-    "imdb256": Case(models.ReviewRnn, (80,), 256, classes=2, words=20_000),
+    "imdb256": Case(_frozen_words, (80,), 256, classes=2, words=20_000),
+    "imdb_words256": Case(models.ReviewRnn, (80,), 256, classes=2, words=20_000),
     "wrn64": Case(_wrn, (3, 32, 32), 64),
     "purchase2048": Case(lambda: nn.Linear(600, 100), (600,), 2048, classes=100),
     "features2048": Case(lambda: nn.Linear(768, 10), (768,), 2048),

@@ -48,7 +48,7 @@ class _Flat:
     """Parameters, their gradients and the noise as flat buffers."""
 
     def __init__(self, model: nn.Module):
-        parameters = dict(model.named_parameters())
+        parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
         self.values = torch.cat([parameter.detach().flatten() for parameter in parameters.values()])
         self.total, self.noise = torch.zeros_like(self.values), torch.empty_like(self.values)
         self.into, start = {}, 0
@@ -90,7 +90,7 @@ def vmap_grad(case: Case) -> Step:
     from torch.func import functional_call, grad, vmap
 
     model, batch = case.build(), case.examples()
-    flat, parameters = _Flat(model), {name: p.detach() for name, p in model.named_parameters()}
+    flat, parameters = _Flat(model), {name: p.detach() for name, p in model.named_parameters() if p.requires_grad}
     warnings.filterwarnings("ignore", message="There is a performance drop")
 
     def loss(values: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:

@@ -34,9 +34,11 @@ class Scratch:
         self._next += 1
         return _grown(self._blocks, self._next - 1, count, like)
 
-    def brief(self, count: int, like: Tensor) -> Tensor:
-        """Give the one block that everybody writes and reads at once: it stays in the cache."""
-        return _grown(self._brief, 0, count, like)
+    def brief(self, which: int, count: int, like: Tensor) -> Tensor:
+        """Give one of the few blocks that everybody writes and reads at once: they stay in the cache."""
+        while len(self._brief) < which:
+            self._brief.append(like.new_empty(0))
+        return _grown(self._brief, which - 1, count, like)
 
 
 def _grown(blocks: list[Tensor], place: int, count: int, like: Tensor) -> Tensor:
@@ -51,10 +53,10 @@ def _grown(blocks: list[Tensor], place: int, count: int, like: Tensor) -> Tensor
 _current = threading.local()
 
 
-def empty(shape: Sequence[int], like: Tensor, *, brief: bool = False) -> Tensor:
+def empty(shape: Sequence[int], like: Tensor, *, brief: int = 0) -> Tensor:
     """Give an uninitialised tensor, from the scratch memory in use if there is one.
 
-    A `brief` tensor holds its numbers only until the next brief one is asked for.
+    A brief tensor holds its numbers only until the next one with the same number is asked for.
 
     >>> import torch
     >>> scratch = Scratch()
@@ -68,5 +70,5 @@ def empty(shape: Sequence[int], like: Tensor, *, brief: bool = False) -> Tensor:
     scratch: Scratch | None = getattr(_current, "scratch", None)
     if scratch is None:
         return like.new_empty(shape)
-    give = scratch.brief if brief else scratch.take
-    return give(math.prod(shape), like).view(*shape)
+    count = math.prod(shape)
+    return (scratch.brief(brief, count, like) if brief else scratch.take(count, like)).view(*shape)

@@ -42,7 +42,7 @@ class Patches(Form):
         places = math.prod(self.outgoing.shape[1:-1])
         taps = math.prod(self.kernel)
         at_once = min(n, max(2, CACHED // (places * taps * channels)))
-        patches = empty((at_once, places, taps * channels), self.image, brief=True)
+        patches = empty((at_once, places, taps * channels), self.image, brief=1)
         found = empty((n, out, taps * channels // self.groups), self.image)
         for start in range(0, n, at_once):
             some = slice(start, min(n, start + at_once))

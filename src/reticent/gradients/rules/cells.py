@@ -106,18 +106,19 @@ class Lstm(Cell):
 
     def backward(self, outgoing: Tensor, last: tuple[Tensor, ...]) -> Gates:
         i, f, g, o = self.values.unbind(3)
-        factors = empty(self.values.shape, self.values)
-        into = factors.unbind(3)
-        _sigmoid_backward(g, i, grad_input=into[0])
-        _sigmoid_backward(self.memory[:, :-1], f, grad_input=into[1])
-        _tanh_backward(i, g, grad_input=into[2])
-        _sigmoid_backward(self.bent, o, grad_input=into[3])
+        forget = empty(self.bent.shape, self.bent).copy_(f)
         through = _tanh_backward(o, self.bent, grad_input=empty(self.bent.shape, self.bent))
+        # Each factor takes the place of its gate, which nobody needs any more.
+        _sigmoid_backward(self.bent, o, grad_input=o)
+        _sigmoid_backward(self.memory[:, :-1], f, grad_input=f)
+        of_i = _sigmoid_backward(g, i, grad_input=empty(self.bent.shape, self.bent, brief=1))
+        _tanh_backward(i, g, grad_input=g)
+        i.copy_(of_i)
         if self.alive is not None:
-            factors.mul_(self.alive[..., None])
+            self.values.mul_(self.alive[..., None])
             through.mul_(self.alive)
-            f = torch.where(self.alive > 0, f, 1)
-        return self._walk_back(factors, through.unbind(1), f.unbind(1), outgoing, last)
+            forget = torch.where(self.alive > 0, forget, 1)
+        return self._walk_back(self.values, through.unbind(1), forget.unbind(1), outgoing, last)
 
     def _walk_back(
         self,

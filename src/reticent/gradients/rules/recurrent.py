@@ -15,6 +15,9 @@ from reticent.gradients.rules.cells import Cell, Gru, Lstm, Plain, Rectified
 from reticent.gradients.scratch import empty
 from reticent.gradients.uses import Forms, Use
 
+# Sequences are turned for a few examples at a time, so that they are still in the cache when they are multiplied.
+CACHED = 2**19
+
 
 class _Layer(torch.autograd.Function):
     """One layer over [steps, examples, features]; gives its outputs and last states."""
@@ -65,26 +68,30 @@ class _Run:
 
     def _forms(self, from_input: Tensor, from_state: Tensor) -> Forms:
         for d, given in enumerate(self.given):
-            entering = _by_example(from_input[d])
-            recurring = entering if from_state is from_input else _by_example(from_state[d])
             states = self.cell.states[d, :-1]
-            if recurring is entering:
-                yield from _one_product(given, entering, self.inputs[d], states)
-            else:
-                yield given[0], Outer(entering, _by_example(self.inputs[d]))
-                yield given[1], Outer(recurring, _by_example(states))
             if len(given) > 2:
-                bias = Dense(entering.sum(1))
+                bias = Dense(from_input[d].sum(0))
                 yield given[2], bias
-                yield given[3], bias if recurring is entering else Dense(recurring.sum(1))
+                yield given[3], bias if from_state is from_input else Dense(from_state[d].sum(0))
+            if from_state is from_input:
+                yield from _one_product(given, from_input[d], self.inputs[d], states)
+            else:
+                yield given[0], Outer(_by_example(from_input[d]), _by_example(self.inputs[d]))
+                yield given[1], Outer(_by_example(from_state[d]), _by_example(states))
 
 
 def _one_product(given: Sequence[Tensor], gates: Tensor, inputs: Tensor, states: Tensor) -> Forms:
     """Write out the gradients of both matrices by one product with inputs and states side by side."""
-    width = inputs.shape[2]
-    both = empty((*gates.shape[:2], width + states.shape[2]), gates)
-    both[..., :width], both[..., width:] = inputs.transpose(0, 1), states.transpose(0, 1)
-    written = torch.bmm(both.mT, gates, out=empty((len(gates), both.shape[2], gates.shape[2]), gates))
+    (steps, n, width), hidden, outputs = inputs.shape, states.shape[2], gates.shape[2]
+    at_once = min(n, max(4, CACHED // (steps * (width + hidden + outputs))))
+    both = empty((at_once, steps, width + hidden), gates, brief=1)
+    turned = empty((at_once, steps, outputs), gates, brief=2)
+    written = empty((n, width + hidden, outputs), gates)
+    for start in range(0, n, at_once):
+        some = slice(start, min(n, start + at_once))
+        left, right = both[: some.stop - start], turned[: some.stop - start]
+        left[..., :width], left[..., width:] = inputs[:, some].transpose(0, 1), states[:, some].transpose(0, 1)
+        torch.bmm(left.mT, right.copy_(gates[:, some].transpose(0, 1)), out=written[some])
     yield given[0], Dense(written[:, :width], _turned)
     yield given[1], Dense(written[:, width:], _turned)
 

@@ -22,7 +22,7 @@ def test_noise_is_just_enough(target: float, rate: float, count: int) -> None:
     assert 0.995 * target < epsilon({Subsampled(rate, Gaussian(noise)): count}, 1e-5) <= target
 
 
-@settings(deadline=None, max_examples=10)
+@settings(deadline=None, max_examples=6)
 @given(
     target=st.floats(math.log(0.01), math.log(100)).map(math.exp),
     rate=st.floats(-4, 0).map(lambda power: 10.0**power),

@@ -147,9 +147,8 @@ def defended(recipe: Recipe, dataset: data.Dataset) -> Trained:
     """A model trained with an empirical defence: no epsilon, and that is said."""
     if recipe.epsilon is not None:
         print(f"reticent: {recipe.method} gives no guarantee: epsilon is not kept to", file=sys.stderr)
-    known = defences.options(recipe.method)
     shared = {name: getattr(recipe, name) for name in ("epochs", "batch_size", "lr") if getattr(recipe, name)}
-    settings = {name: value for name, value in (shared | recipe.options).items() if name in known}
+    settings = shared | recipe.options
     make: Callable[[], nn.Module] = partial(model_of, recipe, dataset)
     found = defences.defend(recipe.method, make, dataset.train, seed=recipe.seed, **settings)
     guarantee: Guarantee = found.guarantee

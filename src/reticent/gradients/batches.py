@@ -49,7 +49,7 @@ def size(batch: Batch) -> int:
     >>> size((torch.ones(3, 2), torch.ones(3)))
     3
     """
-    lengths = {len(tensor) if tensor.ndim else -1 for tensor in tensors(batch)}
+    lengths = {tensor.shape[0] if tensor.ndim else -1 for tensor in tensors(batch)}
     if len(lengths) != 1 or -1 in lengths:
         shapes = [tuple(tensor.shape) for tensor in tensors(batch)]
         raise ValueError(f"every tensor of a batch needs the examples on its first axis, but the shapes are {shapes}")
@@ -71,15 +71,14 @@ def chosen(batch: Batch, index: Tensor) -> Batch:
     return map_tensors(batch, lambda tensor: tensor[index.to(tensor.device)])
 
 
-def chunks(batch: Batch, limit: int | None) -> Iterator[Batch]:
-    """Cut a batch into equal parts of at most `limit` examples, in order.
+def chunks(batch: Batch, n: int, limit: int) -> Iterator[Batch]:
+    """Cut a batch of n examples into equal parts of at most `limit`, in order.
 
     >>> import torch
-    >>> [size(part) for part in chunks(torch.ones(10), 4)]
+    >>> [size(part) for part in chunks(torch.ones(10), 10, 4)]
     [4, 3, 3]
     """
-    n = size(batch)
-    if limit is None or n <= limit:
+    if n <= limit:
         yield batch
         return
     parts = -(-n // limit)

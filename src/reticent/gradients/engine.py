@@ -12,7 +12,7 @@ from reticent.gradients import general
 from reticent.gradients.batches import Batch, PerExampleLoss, chunks, size
 from reticent.gradients.bookkeeping import books_of
 from reticent.gradients.planning import plan_of
-from reticent.gradients.tape import NoRule
+from reticent.gradients.tape import NoRule, Plan
 
 
 def norms_and_sum(
@@ -41,13 +41,17 @@ def norms_and_sum(
         raise ValueError(f"max_physical_batch_size must be at least 1, got {max_physical_batch_size}")
     if into is None:
         into = {name: torch.zeros_like(parameter) for name, parameter in parameters.items()}
-    found = [torch.empty(0, dtype=next(iter(parameters.values())).dtype)]
-    if size(batch):
-        plan = plan_of(model, per_example_loss, batch, parameters)
-        at_once = general.held_examples(model) if plan is None else plan.at_once
-        parts = chunks(batch, min(max_physical_batch_size or at_once, at_once))
-        found += [_add_part(model, per_example_loss, part, weigh, parameters, into) for part in parts]
-    return torch.cat(found), {name: into[name] for name in parameters}
+    n = size(batch)
+    if n == 0:
+        some = next(iter(parameters.values()))
+        return some.new_empty(0), {name: into[name] for name in parameters}
+    plan = plan_of(model, per_example_loss, batch, parameters)
+    at_once = general.held_examples(model) if plan is None else plan.at_once
+    limit = min(at_once, max_physical_batch_size or at_once)
+    found = [
+        _add_part(model, per_example_loss, part, weigh, parameters, into, plan) for part in chunks(batch, n, limit)
+    ]
+    return found[0] if len(found) == 1 else torch.cat(found), {name: into[name] for name in parameters}
 
 
 def _add_part(
@@ -57,11 +61,11 @@ def _add_part(
     weigh: Callable[[Tensor], Tensor],
     parameters: Mapping[str, nn.Parameter],
     into: Mapping[str, Tensor],
+    plan: Plan | None,
 ) -> Tensor:
     """Add one micro-batch's weighted sum and give its norms; a model that changed its ways is planned again once."""
     coins = torch.get_rng_state()
-    for again in (False, True):
-        plan = plan_of(model, loss, part, parameters, again=again)
+    for _ in range(2):
         if plan is None:
             break
         try:
@@ -70,6 +74,7 @@ def _add_part(
             return norms
         except NoRule:
             torch.set_rng_state(coins)
+            plan = plan_of(model, loss, part, parameters, again=True)
     return general.add_sum(model, loss, part, weigh, into)
 
 

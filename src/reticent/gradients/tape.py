@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -142,9 +142,9 @@ class Tape(TorchFunctionMode, ABC):
         return self.plan.layouts[site]
 
 
-def _values(args: Iterable[Any], kwargs: Mapping[str, Any]) -> Iterator[Any]:
-    for value in (*args, *kwargs.values()):
+def _values(args: Iterable[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    values = [*args, *kwargs.values()] if kwargs else list(args)
+    for value in args:
         if isinstance(value, list | tuple):
-            yield from value
-        else:
-            yield value
+            values += value
+    return values

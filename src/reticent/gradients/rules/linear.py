@@ -22,7 +22,7 @@ def linear(use: Use, input: Tensor, weight: Tensor, bias: Tensor | None = None) 
         if use.wants(weight):
             yield weight, Outer(outgoing, use.positions(input))
         if use.wants(bias):
-            yield bias, Dense(outgoing.sum(1))
+            yield bias, Dense(outgoing.sum(1) if outgoing.shape[1] > 1 else outgoing[:, 0])
 
     output = functional.linear(input, use.plain(weight), use.plain(bias))
     return use.tap(output, (weight, bias), forms, saved=(input,))

@@ -100,7 +100,8 @@ def test_every_command_explains_itself() -> None:
         assert run(command.callback.__name__, "--help").exit_code == 0
 
 
-def test_demo_resumes_compares_and_writes_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.slow
+def test_demo_resumes_compares_attacks_and_writes_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reticent.methods.names", lambda: ["dpsgd", "auto_s"])  # all of them: `make demo`
     said = json.loads(run("demo", "--out", str(tmp_path), "--json").stdout)
     assert said["resumed"]["guarantee"]["status"] == "proved"

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated
 
 from typer import Option
+
+ATTACKS = "loss,population,reference,shadow,lira,rmia"
 
 
 def demo(
@@ -15,15 +18,21 @@ def demo(
     seed: Annotated[int, Option(help="The demo is repeatable.")] = 0,
     as_json: Annotated[bool, Option("--json", help="Answer in JSON on stdout.")] = False,
 ) -> None:
-    """Train on embedded data, break off, resume, compare every method, and write the page."""
+    """Train on embedded data, break off, resume, compare every method, attack one, and write the page."""
+    from reticent.cli.attack import attack
     from reticent.cli.compare import in_words as compared
     from reticent.cli.compare import view
     from reticent.cli.train import in_words as trained
+    from reticent.experiments.demo import EPSILON, comparison
     from reticent.experiments.demo import demo as run
-    from reticent.methods import names
+    from reticent.report import write_page
 
-    with view(len(names()) + 1) as watcher:
+    with view(len(comparison(seed).jobs())) as watcher:
         answer = run(out, seed=seed, tell=_tell, watcher=watcher)
+    print("\nattacking DP-SGD:", file=sys.stderr)
+    with redirect_stdout(sys.stderr):  # stdout is for the answer
+        attack(Path(answer["out"]) / "runs" / f"dpsgd-eps{EPSILON:g}-seed{seed}", attacks=ATTACKS, jobs=2, seed=seed)
+    write_page(Path(answer["out"]))
     if as_json:
         print(json.dumps(answer))
         return

@@ -18,13 +18,13 @@ EPSILON = 3.0
 def demo(out: Path, *, seed: int, tell: Callable[[str], None], watcher: Watcher) -> dict[str, Any]:
     """Break off a private run, resume it, then compare every method at epsilon 3 and write the page."""
     resumed = _break_off_and_resume(out / "resumed", seed, tell)
-    comparison = Comparison(
-        settings={"data": "digits"},
-        variants={name: {} for name in methods.names()},
-        epsilons=(EPSILON,),
-        seeds=(seed,),
-    )
-    return {"resumed": resumed, **compare(comparison, out / "compared", processes=2, watcher=watcher)}
+    return {"resumed": resumed, **compare(comparison(seed), out / "compared", processes=2, watcher=watcher)}
+
+
+def comparison(seed: int) -> Comparison:
+    """Every method once, at epsilon 3."""
+    variants: dict[str, dict[str, Any]] = {name: {} for name in methods.names()}
+    return Comparison(settings={"data": "digits"}, variants=variants, epsilons=(EPSILON,), seeds=(seed,))
 
 
 def _break_off_and_resume(folder: Path, seed: int, tell: Callable[[str], None]) -> dict[str, Any]:

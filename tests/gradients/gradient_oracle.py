@@ -8,6 +8,7 @@ import torch
 
 from reticent.gradients import general, norms_and_sum
 from reticent.gradients.batches import map_tensors, rows, size
+from reticent.gradients.task import Task, trainable
 
 
 def clip(norms):
@@ -30,14 +31,20 @@ def double(model, batch):
     )
 
 
+def added_up(gradients, weigh):
+    """Norms and weighted sum of gradients written out."""
+    norms = torch.sqrt(sum(gradient.reshape(len(gradient), -1).square().sum(1) for gradient in gradients.values()))
+    return norms, {name: torch.tensordot(weigh(norms), gradient, 1) for name, gradient in gradients.items()}
+
+
 def loop(model, loss, batch, weigh=clip):
     """Norms and weighted sum by a loop over single examples."""
-    return general.norms_and_sum_of(general.by_loop(model, loss, batch), weigh)
+    return added_up(general.by_loop(Task.of(model, loss), batch), weigh)
 
 
 def each_row(model, loss, batch, weigh=clip):
     """Norms and weighted sum by one backward pass for each example of the same forward pass."""
-    parameters = general.trainable(model)
+    parameters = trainable(model)
     losses = loss(model, batch)
     found = {name: parameter.new_zeros(size(batch), *parameter.shape) for name, parameter in parameters.items()}
     for i in range(size(batch)):
@@ -45,7 +52,7 @@ def each_row(model, loss, batch, weigh=clip):
         for name, gradient in zip(parameters, own, strict=True):
             if gradient is not None:
                 found[name][i] = gradient.to_dense()
-    return general.norms_and_sum_of(found, weigh)
+    return added_up(found, weigh)
 
 
 def error(found, expected):

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from reticent.gradients import rules as _rules  # noqa: F401 - fills the registry
-from reticent.gradients.batches import Batch, PerExampleLoss, size
+from reticent.gradients.batches import Batch, size
 from reticent.gradients.forms import Dense, Form
-from reticent.gradients.general import one_per_example
 from reticent.gradients.layouts import Layout
 from reticent.gradients.registry import RULES
 from reticent.gradients.tape import Plan, Site, Tape
+from reticent.gradients.task import Task
 from reticent.gradients.uses import Forms, Use
 
 
@@ -103,15 +103,13 @@ class Books(Tape):
 
 
 @contextmanager
-def books_of(
-    model: nn.Module, loss: PerExampleLoss, batch: Batch, parameters: Mapping[str, nn.Parameter], plan: Plan
-) -> Iterator[tuple[Books, Tensor]]:
+def books_of(task: Task, batch: Batch, plan: Plan) -> Iterator[tuple[Books, Tensor]]:
     """Run both passes and give the books, closed, with the norms, until the block ends."""
-    books = Books(parameters, size(batch), plan)
+    books = Books(task.parameters, size(batch), plan)
     with plan.scratch.in_use():
         try:
             with torch.enable_grad(), books:
-                losses = one_per_example(loss(model, batch), books.n)
+                losses = task.losses(batch)
             torch.autograd.grad(losses.sum(), books.anchor, allow_unused=True)
             with torch.no_grad():
                 yield books, books.close()

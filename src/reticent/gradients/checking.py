@@ -9,9 +9,10 @@ from torch import Tensor, nn
 
 from reticent.errors import ModelError
 from reticent.gradients.batches import Batch, PerExampleLoss, chosen, map_tensors, size
-from reticent.gradients.general import one_per_example, trainable
+from reticent.gradients.general import Gradients, gradients_of
 from reticent.gradients.mixing import culprit, differs
 from reticent.gradients.randomness import undisturbed
+from reticent.gradients.task import Task
 
 _NORMALISE = "normalise within an example instead (nn.GroupNorm, nn.LayerNorm)"
 
@@ -26,14 +27,13 @@ def check(model: nn.Module, per_example_loss: PerExampleLoss, batch: Batch) -> N
     Traceback (most recent call last):
     reticent.errors.ModelError: module '1' (BatchNorm1d) mixes examples: ...
     """
-    if not trainable(model):
-        raise ModelError(f"{type(model).__name__} has no trainable parameter; set requires_grad on those to train")
+    task = Task.of(model, per_example_loss)
     with undisturbed(model):
         model.train()
         for path, module in model.named_modules():
             _refuse_by_type(f"module {path!r} ({type(module).__name__})", module)
-        _refuse_kept_statistics(model, per_example_loss, batch)
-        _refuse_mixed_examples(model, per_example_loss, _several(batch))
+        _refuse_kept_statistics(task, batch)
+        _refuse_mixed_examples(task, _several(batch))
 
 
 def _refuse_by_type(said: str, module: nn.Module) -> None:
@@ -48,10 +48,11 @@ def _refuse_by_type(said: str, module: nn.Module) -> None:
             raise ModelError(f"{said} divides by counts of the whole batch; build it without scale_grad_by_freq")
 
 
-def _refuse_kept_statistics(model: nn.Module, loss: PerExampleLoss, batch: Batch) -> None:
+def _refuse_kept_statistics(task: Task, batch: Batch) -> None:
+    model = task.model
     before = {name: buffer.clone() for name, buffer in model.named_buffers()}
     with torch.no_grad():
-        one_per_example(loss(model, batch), size(batch))
+        task.losses(batch)
     for name, buffer in model.named_buffers():
         if not torch.equal(buffer, before[name]):
             path, _, own = name.rpartition(".")
@@ -68,19 +69,19 @@ def _several(batch: Batch) -> Batch:
     return chosen(batch, torch.arange(max(n, 3)) % n)
 
 
-def _refuse_mixed_examples(model: nn.Module, loss: PerExampleLoss, batch: Batch) -> None:
+def _refuse_mixed_examples(task: Task, batch: Batch) -> None:
     coins = torch.get_rng_state()
     for row in (0, size(batch) - 1):
         companies = list(_companies(batch, row))
         found = []
         for company in companies:
             torch.set_rng_state(coins)  # the same dropout masks, so that only the other rows differ
-            found.append(_gradient(model, loss, company, row))
+            found.append(_gradient(task, company, row))
         for company, gradient in zip(companies[1:], found[1:], strict=True):
             moved = [name for name in gradient if differs(found[0][name], gradient[name])]
             if moved:
                 torch.set_rng_state(coins)
-                where = culprit(model, loss, companies[0], company, row)
+                where = culprit(task, companies[0], company, row)
                 raise ModelError(
                     f"{where} mixes examples: the gradient of one example (at {moved[0]!r}) changes with the other "
                     f"examples of its batch; {_NORMALISE}, and let every loss depend on its own example only"
@@ -104,14 +105,9 @@ def _companies(batch: Batch, row: int) -> Iterator[Batch]:
     yield map_tensors(batch, made_up)
 
 
-def _gradient(model: nn.Module, loss: PerExampleLoss, batch: Batch, row: int) -> dict[str, Tensor]:
-    parameters = trainable(model)
+def _gradient(task: Task, batch: Batch, row: int) -> Gradients:
     with torch.enable_grad():
-        one = one_per_example(loss(model, batch), size(batch))[row]
+        one = task.losses(batch)[row]
     if not one.requires_grad:
         raise ModelError("the loss depends on no trainable parameter; is the model called under torch.no_grad?")
-    found = torch.autograd.grad(one, list(parameters.values()), allow_unused=True)
-    return {
-        name: torch.zeros_like(parameter) if gradient is None else gradient.to_dense()
-        for (name, parameter), gradient in zip(parameters.items(), found, strict=True)
-    }
+    return gradients_of(task, one)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
-from reticent.errors import ModelError
 from reticent.gradients import general
 from reticent.gradients.batches import Batch, PerExampleLoss, chunks, size
 from reticent.gradients.bookkeeping import books_of
 from reticent.gradients.planning import plan_of
 from reticent.gradients.tape import NoRule, Plan
+from reticent.gradients.task import Task
 
 
 def norms_and_sum(
@@ -34,48 +35,14 @@ def norms_and_sum(
     >>> norms_and_sum(model, lambda m, x: m(x)[:, 0], x, lambda norms: (1 / norms).clamp(max=1))
     (tensor([5., 2.]), {'weight': tensor([[0.6000, 1.8000]])})
     """
-    parameters = general.trainable(model)
-    if not parameters:
-        raise ModelError(f"{type(model).__name__} has no trainable parameter; set requires_grad on those to train")
-    if max_physical_batch_size is not None and max_physical_batch_size < 1:
-        raise ValueError(f"max_physical_batch_size must be at least 1, got {max_physical_batch_size}")
+    task = Task.of(model, per_example_loss)
     if into is None:
-        into = {name: torch.zeros_like(parameter) for name, parameter in parameters.items()}
-    n = size(batch)
-    if n == 0:
-        some = next(iter(parameters.values()))
-        return some.new_empty(0), {name: into[name] for name in parameters}
-    plan = plan_of(model, per_example_loss, batch, parameters)
-    at_once = general.held_examples(model) if plan is None else plan.at_once
-    limit = min(at_once, max_physical_batch_size or at_once)
-    found = [
-        _add_part(model, per_example_loss, part, weigh, parameters, into, plan) for part in chunks(batch, n, limit)
-    ]
-    return found[0] if len(found) == 1 else torch.cat(found), {name: into[name] for name in parameters}
+        into = {name: torch.zeros_like(parameter) for name, parameter in task.parameters.items()}
 
+    def add(sums: Sums, found: Tensor) -> None:
+        sums.add_to(into, found, weigh(found))
 
-def _add_part(
-    model: nn.Module,
-    loss: PerExampleLoss,
-    part: Batch,
-    weigh: Callable[[Tensor], Tensor],
-    parameters: Mapping[str, nn.Parameter],
-    into: Mapping[str, Tensor],
-    plan: Plan | None,
-) -> Tensor:
-    """Add one micro-batch's weighted sum and give its norms; a model that changed its ways is planned again once."""
-    coins = torch.get_rng_state()
-    for _ in range(2):
-        if plan is None:
-            break
-        try:
-            with books_of(model, loss, part, parameters, plan) as (books, norms):
-                books.add_to(into, norms, weigh(norms))
-            return norms
-        except NoRule:
-            torch.set_rng_state(coins)
-            plan = plan_of(model, loss, part, parameters, again=True)
-    return general.add_sum(model, loss, part, weigh, into)
+    return _each_part(task, batch, max_physical_batch_size, add), {name: into[name] for name in task.parameters}
 
 
 def norms(
@@ -90,7 +57,46 @@ def norms(
     >>> norms(nn.Linear(2, 1, bias=False), lambda m, x: m(x)[:, 0], torch.tensor([[3.0, 4.0], [0.0, 2.0]]))
     tensor([5., 2.])
     """
-    found, _ = norms_and_sum(
-        model, per_example_loss, batch, torch.zeros_like, max_physical_batch_size=max_physical_batch_size
-    )
+
+    def add_nothing(_sums: Sums, _found: Tensor) -> None:
+        pass
+
+    return _each_part(Task.of(model, per_example_loss), batch, max_physical_batch_size, add_nothing)
+
+
+class Sums(Protocol):
+    """What can add up the gradients of a micro-batch once their weights are known."""
+
+    def add_to(self, totals: Mapping[str, Tensor], norms: Tensor, weights: Tensor) -> None: ...
+
+
+def _each_part(task: Task, batch: Batch, most: int | None, add: Callable[[Sums, Tensor], None]) -> Tensor:
+    """Go through a batch in micro-batches, let `add` do what it wants with each, and give all norms."""
+    if most is not None and most < 1:
+        raise ValueError(f"max_physical_batch_size must be at least 1, got {most}")
+    n = size(batch)
+    if n == 0:
+        return next(iter(task.parameters.values())).new_empty(0)
+    plan = plan_of(task, batch)
+    at_once = general.held_examples(task) if plan is None else plan.at_once
+    found = [_one_part(task, part, plan, add) for part in chunks(batch, n, min(at_once, most or at_once))]
+    return found[0] if len(found) == 1 else torch.cat(found)
+
+
+def _one_part(task: Task, part: Batch, plan: Plan | None, add: Callable[[Sums, Tensor], None]) -> Tensor:
+    """Take a micro-batch by the rules or by the general path; a model that changed its ways is planned again once."""
+    coins = torch.get_rng_state()
+    for _ in range(2):
+        if plan is None:
+            break
+        try:
+            with books_of(task, part, plan) as (books, found):
+                add(books, found)
+            return found
+        except NoRule:
+            torch.set_rng_state(coins)
+            plan = plan_of(task, part, again=True)
+    written = general.written_out(task, part)
+    found = written.norms()
+    add(written, found)
     return found

@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from reticent.gradients.batches import Batch, PerExampleLoss, size, tensors
+from reticent.gradients.batches import Batch, size, tensors
+from reticent.gradients.task import Task
 
 # The same row in another company is computed in the same order: what differs more than this is not rounding.
 ROUNDING = 1e-4
@@ -28,21 +29,21 @@ def differs(one: Tensor, other: Tensor) -> bool:
     return bool((one - other).norm() > ROUNDING * (one.norm() + other.norm()) + 1e-12)
 
 
-def culprit(model: nn.Module, loss: PerExampleLoss, one: Batch, other: Batch, row: int) -> str:
+def culprit(task: Task, one: Batch, other: Batch, row: int) -> str:
     """Name the first module that answers a row differently among other rows, though it is asked the same."""
     coins = torch.get_rng_state()
-    first = _calls(model, loss, one, row)
+    first = _calls(task, one, row)
     torch.set_rng_state(coins)
-    second = _calls(model, loss, other, row)
+    second = _calls(task, other, row)
     for (path, asked, answered), (_, asked_again, answered_again) in zip(first, second, strict=False):
         if any(differs(a, b) for a, b in zip(asked, asked_again, strict=False)):
             return f"something before module {path!r}"
         if any(differs(a, b) for a, b in zip(answered, answered_again, strict=False)):
-            return f"module {path!r} ({type(model.get_submodule(path)).__name__})"
+            return f"module {path!r} ({type(task.model.get_submodule(path)).__name__})"
     return "the loss"
 
 
-def _calls(model: nn.Module, loss: PerExampleLoss, batch: Batch, row: int) -> list[tuple[str, Any, Any]]:
+def _calls(task: Task, batch: Batch, row: int) -> list[tuple[str, Any, Any]]:
     """Every innermost module called, with its own row of what it was given and of what it gave."""
     seen: list[tuple[str, Any, Any]] = []
     n = size(batch)
@@ -51,7 +52,7 @@ def _calls(model: nn.Module, loss: PerExampleLoss, batch: Batch, row: int) -> li
         return [value.detach()[row].clone() for value in tensors(values) if value.ndim and len(value) == n]
 
     hooks = []
-    for path, module in model.named_modules():
+    for path, module in task.model.named_modules():
         if not any(True for _ in module.children()):
 
             def note(_: nn.Module, given: Any, gave: Any, path: str = path) -> None:
@@ -60,7 +61,7 @@ def _calls(model: nn.Module, loss: PerExampleLoss, batch: Batch, row: int) -> li
             hooks.append(module.register_forward_hook(note))
     try:
         with torch.no_grad():
-            loss(model, batch)
+            task.losses(batch)
     finally:
         for hook in hooks:
             hook.remove()

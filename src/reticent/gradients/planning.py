@@ -12,13 +12,14 @@ from torch import Tensor, nn
 
 from reticent.errors import ModelError
 from reticent.gradients import layouts
-from reticent.gradients.batches import Batch, PerExampleLoss, chosen, map_tensors, size, tensors
+from reticent.gradients.batches import Batch, chosen, map_tensors, size, tensors
 from reticent.gradients.bookkeeping import books_of
-from reticent.gradients.general import norms_and_sum_of, one_per_example
+from reticent.gradients.general import Written, gradients_of
 from reticent.gradients.layouts import Layout
 from reticent.gradients.randomness import undisturbed
 from reticent.gradients.registry import RULES
 from reticent.gradients.tape import NoRule, Plan, Site, Tape
+from reticent.gradients.task import Task
 
 log = logging.getLogger("reticent.gradients")
 
@@ -58,16 +59,14 @@ class _Probe(Tape):
         return self.tap(result, lambda _: None) if isinstance(result, Tensor) else result
 
 
-def _locate(
-    model: nn.Module, loss: PerExampleLoss, batch: Batch, parameters: Mapping[str, nn.Parameter]
-) -> dict[Site, Layout]:
+def _locate(task: Task, batch: Batch) -> dict[Site, Layout]:
     """Find where the examples are at every site; what all examples share becomes part of the parameters."""
     found: dict[Site, Layout] = {}
     while True:
-        probe = _Probe(parameters, size(batch), Plan(found))
+        probe = _Probe(task.parameters, size(batch), Plan(found))
         with torch.enable_grad(), probe:
-            losses = one_per_example(loss(model, batch), probe.n)
-        _refuse_hidden(losses, parameters)
+            losses = task.losses(batch)
+        _refuse_hidden(losses, task.parameters)
         for i in range(probe.n):
             probe.example = i
             torch.autograd.grad(losses[i], probe.anchor, retain_graph=True, allow_unused=True)
@@ -95,105 +94,81 @@ def _refuse_hidden(losses: Tensor, parameters: Mapping[str, nn.Parameter]) -> No
         waiting += [before for before, _ in node.next_functions]
 
 
-def _prove(
-    model: nn.Module, loss: PerExampleLoss, batch: Batch, parameters: Mapping[str, nn.Parameter], plan: Plan
-) -> None:
+def _prove(task: Task, batch: Batch, plan: Plan) -> None:
     """Compare norms and sum with one backward pass for each example over the same forward pass."""
-
-    def weigh(norms: Tensor) -> Tensor:
-        return torch.arange(1, len(norms) + 1, dtype=norms.dtype, device=norms.device) / norms.clamp(min=1e-6)
-
-    state = torch.get_rng_state()
-    expected, expected_sums = norms_and_sum_of(_one_backward_each(model, loss, batch, parameters), weigh)
-    torch.set_rng_state(state)
-    sums = {name: torch.zeros_like(parameter) for name, parameter in parameters.items()}
-    with books_of(model, loss, batch, parameters, plan) as (books, norms):
-        books.add_to(sums, norms, weigh(norms))
-    pairs = {"norms": (norms, expected)} | {name: (sums[name], expected_sums[name]) for name in parameters}
-    largest = max(float(gradient.abs().max()) for gradient in expected_sums.values())
-    for name, (ours, theirs) in pairs.items():
+    sums, true_sums = ({name: torch.zeros_like(p) for name, p in task.parameters.items()} for _ in range(2))
+    coins = torch.get_rng_state()
+    written = _one_backward_each(task, batch)
+    true_norms = written.norms()
+    written.add_to(true_sums, true_norms, _different(true_norms))
+    torch.set_rng_state(coins)
+    with books_of(task, batch, plan) as (books, norms):
+        books.add_to(sums, norms, _different(norms))
+    largest = max(float(gradient.abs().max()) for gradient in true_sums.values())
+    for name, ours, theirs in [("norms", norms, true_norms), *((n, sums[n], true_sums[n]) for n in task.parameters)]:
         near = ROUNDING * float(theirs.abs().max()) + ROUNDING**2 * largest  # a gradient of 0 is only nearly 0
         if not torch.allclose(ours, theirs, ROUNDING, near, equal_nan=True):
             raise NoRule(("the proof", (name,)), "the rules do not give what autograd gives")
 
 
-def _one_backward_each(
-    model: nn.Module, loss: PerExampleLoss, batch: Batch, parameters: Mapping[str, nn.Parameter]
-) -> dict[str, Tensor]:
-    n = size(batch)
+def _different(norms: Tensor) -> Tensor:
+    """Weights that make every example count, none like another."""
+    return torch.arange(1, len(norms) + 1, dtype=norms.dtype, device=norms.device) / norms.clamp(min=1e-6)
+
+
+def _one_backward_each(task: Task, batch: Batch) -> Written:
     with torch.enable_grad():
-        losses = one_per_example(loss(model, batch), n)
-    found = {name: parameter.new_zeros(n, *parameter.shape) for name, parameter in parameters.items()}
-    for i in range(n):
-        own = torch.autograd.grad(losses[i], list(parameters.values()), retain_graph=True, allow_unused=True)
-        for name, gradient in zip(parameters, own, strict=True):
-            if gradient is not None:
-                found[name][i] = gradient.to_dense()
-    return found
+        losses = task.losses(batch)
+    each = [gradients_of(task, loss, again=True) for loss in losses.unbind()]
+    return Written({name: torch.stack([own[name] for own in each]) for name in task.parameters})
 
 
 _plans: weakref.WeakKeyDictionary[nn.Module, dict[Any, Plan | None]] = weakref.WeakKeyDictionary()
 
 
-def plan_of(
-    model: nn.Module,
-    loss: PerExampleLoss,
-    batch: Batch,
-    parameters: Mapping[str, nn.Parameter],
-    *,
-    again: bool = False,
-) -> Plan | None:
-    """Give the plan for a model, made once and kept while the model lives; None sends it to the general path.
+def plan_of(task: Task, batch: Batch, *, again: bool = False) -> Plan | None:
+    """Give the plan for a task, made once and kept while the model lives; None sends it to the general path.
 
     `again` adds what the model does with this batch to what it was seen to do before.
     """
-    plans = _plans.setdefault(model, {})
+    plans = _plans.setdefault(task.model, {})
     key = (
-        tuple(parameters),
-        model.training,
-        getattr(loss, "__code__", type(loss)),
+        tuple(task.parameters),
+        task.model.training,
+        getattr(task.loss, "__code__", type(task.loss)),
         tuple((tensor.ndim, tensor.dtype) for tensor in tensors(batch)),
     )
     if key not in plans or again:
         before = plans.get(key)
         few = map_tensors(chosen(batch, torch.arange(PROBED) % size(batch)), torch.nan_to_num)
-        with undisturbed(model):
-            plans[key] = _plan(model, loss, few, parameters, {} if before is None else before.layouts)
+        with undisturbed(task.model):
+            plans[key] = _plan(task, few, {} if before is None else before.layouts)
     return plans[key]
 
 
-def _plan(
-    model: nn.Module,
-    loss: PerExampleLoss,
-    few: Batch,
-    parameters: Mapping[str, nn.Parameter],
-    known: Mapping[Site, Layout],
-) -> Plan | None:
+def _plan(task: Task, few: Batch, known: Mapping[Site, Layout]) -> Plan | None:
     try:
-        plan = Plan({**known, **_locate(model, loss, few, parameters)})
-        _prove(model, loss, few, parameters, plan)
+        plan = Plan({**known, **_locate(task, few)})
+        _prove(task, few, plan)
     except ModelError:
         raise
     except Exception as reason:  # whatever a model does that the tape cannot follow, the general path can, or says why
-        log.warning("%s takes the general path, exact but slower: %s", type(model).__name__, reason)
+        log.warning("%s takes the general path, exact but slower: %s", type(task.model).__name__, reason)
         return None
-    at_once = _examples_at_once(model, loss, few, parameters, plan)
+    at_once = _examples_at_once(task, few, plan)
     for channels_last in (True, False):
         better = Plan(plan.layouts, channels_last, at_once)
         try:
-            with books_of(model, loss, few, parameters, better):
-                pass
+            with books_of(task, few, better):
+                break
         except RuntimeError:  # a model that takes views of images needs them in the usual order
             continue
-        break
     return better
 
 
-def _examples_at_once(
-    model: nn.Module, loss: PerExampleLoss, few: Batch, parameters: Mapping[str, nn.Parameter], plan: Plan
-) -> int:
+def _examples_at_once(task: Task, few: Batch, plan: Plan) -> int:
     """Choose a micro-batch whose tensors fit the cache, from what a few examples make autograd keep."""
-    own = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
+    own = {parameter.untyped_storage().data_ptr() for parameter in task.model.parameters()}
     kept = {}
 
     def note(tensor: Tensor) -> Tensor:
@@ -204,7 +179,7 @@ def _examples_at_once(
 
     with (
         torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor),
-        books_of(model, loss, few, parameters, plan) as (books, _),
+        books_of(task, few, plan) as (books, _),
     ):
         each = (sum(kept.values()) + books.held_bytes()) // size(few)
     return max(FEWEST, CACHE // max(1, each))

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from reticent.errors import ModelError
 from reticent.gradients.batches import Batch, PerExampleLoss, map_tensors, size
-from reticent.gradients.general import one_per_example, trainable
 from reticent.gradients.stacking import Stacked, StackedBooks, add_to_each
+from reticent.gradients.task import one_per_example, trainable
 
 
 class Stack:
@@ -30,7 +30,7 @@ class Stack:
         self.models = list(models)
         each = [trainable(model) for model in self.models]
         shapes = [{name: parameter.shape for name, parameter in one.items()} for one in each]
-        if not each or not each[0] or any(shape != shapes[0] for shape in shapes):
+        if not each or any(shape != shapes[0] for shape in shapes):
             raise ModelError("only models with the same trainable parameters can be stacked")
         self.parameters = {name: torch.stack([one[name].detach() for one in each]) for name in each[0]}
         for i, one in enumerate(each):

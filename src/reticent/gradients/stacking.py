@@ -12,8 +12,8 @@ from torch.overrides import TorchFunctionMode
 
 from reticent.errors import ModelError
 from reticent.gradients.forms import Dense, Form, Lookup, Outer
-from reticent.gradients.general import trainable
 from reticent.gradients.tape import tapped
+from reticent.gradients.task import trainable
 
 Forms: TypeAlias = Iterator[tuple[Tensor | None, Form]]
 

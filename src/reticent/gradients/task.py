@@ -1,0 +1,56 @@
+"""A task: a model, its loss for every example, and the parameters that are trained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+
+from reticent.errors import ModelError
+from reticent.gradients.batches import Batch, PerExampleLoss, size
+
+
+def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
+    """Name the parameters that are trained; a tied one appears once.
+
+    >>> list(trainable(nn.Linear(2, 1)))
+    ['weight', 'bias']
+    """
+    parameters = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+    if not parameters:
+        raise ModelError(f"{type(model).__name__} has no trainable parameter; set requires_grad on those to train")
+    return parameters
+
+
+def one_per_example(losses: Any, n: int) -> Tensor:
+    """Refuse losses that are not one number for each of n examples."""
+    if isinstance(losses, Tensor) and losses.shape == (n,):
+        return losses
+    came = tuple(losses.shape) if isinstance(losses, Tensor) else type(losses).__name__
+    raise ModelError(
+        f"the loss must be one number per example: {n} examples should give shape ({n},), got {came}; "
+        "use reduction='none' and average over every axis but the first"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What every example's gradient is asked of."""
+
+    model: nn.Module
+    loss: PerExampleLoss
+    parameters: dict[str, nn.Parameter]
+
+    @classmethod
+    def of(cls, model: nn.Module, loss: PerExampleLoss) -> Task:
+        """Put a task together.
+
+        >>> Task.of(nn.Linear(2, 1, bias=False), lambda m, x: m(x)[:, 0]).parameters.keys()
+        dict_keys(['weight'])
+        """
+        return cls(model, loss, trainable(model))
+
+    def losses(self, batch: Batch) -> Tensor:
+        """Run the model forward and give one loss for each example."""
+        return one_per_example(self.loss(self.model, batch), size(batch))

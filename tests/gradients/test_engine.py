@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -278,3 +279,29 @@ def test_a_model_that_changes_its_ways_is_planned_again():
     for mood in (False, True, False):
         model.mood = mood
         assert error(norms_and_sum(model, loss_of, x, clip), each_row(model, loss_of, x)) < 1e-5
+
+
+class Turning(nn.Module):
+    """Puts its time axis first or second, as it likes."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.time_first = nn.Linear(3, 2), False
+
+    def forward(self, x):
+        return self.layer(x.transpose(0, 1)).transpose(0, 1) if self.time_first else self.layer(x)
+
+
+def test_a_model_that_turns_its_axes_is_planned_again():
+    model, x = Turning(), torch.randn(4, 5, 3)
+    for turned in (False, True, False):
+        model.time_first = turned
+        assert error(norms_and_sum(model, loss_of, x, clip), each_row(model, loss_of, x)) < 1e-5
+
+
+def test_models_may_be_used_from_several_threads():
+    model, x = Reader(), torch.randint(9, (6, 5))
+    expected = each_row(model, loss_of, x)
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda _: norms_and_sum(model, loss_of, x, clip), range(12)))
+    assert max(error(one, expected) for one in found) < 1e-5

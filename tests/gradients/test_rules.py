@@ -10,7 +10,10 @@ from gradient_oracle import assert_exact
 from torch import nn
 from torch.nn import functional
 
+from reticent.models.residual import StandardisedConv2d
+
 N = 4
+torch.manual_seed(0)
 
 
 def images(channels, *space):
@@ -216,6 +219,10 @@ CONVOLUTION = {
     "transposed 2d, groups": (nn.ConvTranspose2d(4, 6, 2, groups=2, dilation=2), images(4, 4, 4)),
     "transposed 3d": (nn.ConvTranspose3d(2, 3, 2), images(2, 2, 3, 2)),
     "weight norm": (weight_norm(nn.Conv2d(2, 3, 3)), images(2, 4, 4)),
+    "standardised": (
+        nn.Sequential(StandardisedConv2d(2, 3, 3), nn.Tanh(), StandardisedConv2d(3, 2, 2)),
+        images(2, 5, 5),
+    ),
     "changed in place": (Inplace(), images(2, 6, 6)),
 }
 NORMALISATION = {

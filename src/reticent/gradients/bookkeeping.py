@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from reticent.gradients import rules as _rules  # noqa: F401 - fills the registry
 from reticent.gradients.batches import Batch, size
-from reticent.gradients.forms import Dense, Form
+from reticent.gradients.forms import Form, Pull, Pulled
 from reticent.gradients.layouts import Layout
 from reticent.gradients.registry import RULES
 from reticent.gradients.tape import Plan, Site, Tape
@@ -62,18 +62,12 @@ class Books(Tape):
         """Take what is left, parameters used through other tensors last, and give the norms."""
         for key, (value, roots) in self.roots.items():
             if key in self._uses:
-                self._pull_back(value, roots, self._joined(key).dense())
+                pull = Pull(value, roots, self._joined(key).measure()[1])
+                for i, root in enumerate(roots):
+                    self._uses.setdefault(id(root), []).append(Pulled(pull, i))
         for key in list(self._uses):
             self._measure(key)
         return torch.stack(list(self._squares.values())).sum(0).sqrt()
-
-    def _pull_back(self, value: Tensor, roots: list[nn.Parameter], gradients: Tensor) -> None:
-        found = torch.autograd.grad(
-            value, roots, gradients, is_grads_batched=True, retain_graph=True, allow_unused=True
-        )
-        for root, gradient in zip(roots, found, strict=True):
-            if gradient is not None:
-                self._uses.setdefault(id(root), []).append(Dense(gradient))
 
     def burn(self) -> None:
         """Let go of everything: the graph holds the books, and the books hold views of what is in the graph."""

@@ -112,8 +112,8 @@ def _prove(task: Task, batch: Batch, plan: Plan) -> None:
 
 
 def _different(norms: Tensor) -> Tensor:
-    """Weights that make every example count, none like another."""
-    return torch.arange(1, len(norms) + 1, dtype=norms.dtype, device=norms.device) / norms.clamp(min=1e-6)
+    """Weights that make every example count, and of which no two cancel a third."""
+    return torch.arange(1, len(norms) + 1, dtype=norms.dtype, device=norms.device).pow(1.5) / norms.clamp(min=1e-6)
 
 
 def _one_backward_each(task: Task, batch: Batch) -> Written:

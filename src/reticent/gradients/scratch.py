@@ -17,17 +17,21 @@ class Scratch:
         self._blocks: list[Tensor] = []
         self._next = 0
         self._brief: list[Tensor] = []
+        self._lock = threading.Lock()
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
         """Let `empty` take blocks from here; what it gave out before may be overwritten from now on."""
-        self._next = 0
         before = getattr(_current, "scratch", None)
-        _current.scratch = self
+        free = self._lock.acquire(blocking=False)
+        self._next = 0 if free else self._next
+        _current.scratch = self if free else None  # a pass within a pass, or beside it, takes fresh memory
         try:
             yield
         finally:
             _current.scratch = before
+            if free:
+                self._lock.release()
 
     def take(self, count: int, like: Tensor) -> Tensor:
         """Give a flat block of `count` numbers with arbitrary contents."""

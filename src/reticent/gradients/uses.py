@@ -56,6 +56,8 @@ class Use:
 
     def first(self, tensor: Tensor) -> Tensor:
         """View a tensor with its examples on the first axis."""
+        if not self.layout.fits(tensor.shape, self.n):
+            raise self.refuse(f"{self.n} examples are no longer on {self.layout.value}")
         return self.layout.first(tensor, self.n)
 
     def positions(self, tensor: Tensor, features: int = 1) -> Tensor:

@@ -1,11 +1,11 @@
 // What all charts share: how a series looks, which are shown, and drawing again when the page's width changes.
 const facts = JSON.parse(document.getElementById("facts").textContent);
-const SYMBOLS = ["circle", "square", "triangle", "diamond", "star", "wye", "hexagon", "cross", "plus", "asterisk"];
+const SYMBOLS = ["circle", "square", "triangle", "diamond", "star", "wye", "hexagon", "cross"];
 const hidden = new Set();
 const charts = [];
 
 const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)} %`;
-const looks = (names) => new Map(names.map((name, i) => [name, { colour: `var(--s${i % 10})`, symbol: SYMBOLS[i % 10] }]));
+const looks = (names) => new Map(names.map((name, i) => [name, { colour: `var(--s${i % 10})`, symbol: SYMBOLS[i % SYMBOLS.length] }]));
 const methodLooks = looks(facts.series.map((series) => series.label));
 const lookOf = (label) => methodLooks.get(label) ?? { colour: "var(--soft)", symbol: "circle" };
 const isShown = (entry) => !hidden.has(entry.label);

@@ -21,8 +21,6 @@ each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.rel
 QUOTED = re.compile(r"`([^`]+)`")
 TEST = re.compile(r"(tests/[\w/]+\.py)::(\w+)")
 BUGS = re.compile(r"planted bugs? ((?:`[\w-]+`(?:, )?)+)")
-PROMISED = {"gradients.md"}
-"""Pages that are linked to and still being written."""
 LINK = re.compile(r"\[[^\]]+\]\(([^)#:]+)(?:#[^)]*)?\)")
 
 
@@ -101,7 +99,7 @@ def test_the_page_of_pitfalls_names_tests() -> None:
 @each_page
 def test_links_lead_somewhere(page: Path) -> None:
     for target in LINK.findall(page.read_text()):
-        assert (page.parent / target).exists() or Path(target).name in PROMISED, f"{target} is not there"
+        assert (page.parent / target).exists(), f"{target} is not there"
 
 
 @pytest.mark.parametrize("row", methods.listing(), ids=lambda row: row["name"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -86,11 +87,10 @@ class Books(Tape):
 
     def add_to(self, totals: Mapping[str, Tensor], norms: Tensor, weights: Tensor) -> None:
         """Add every parameter's weighted gradients to its total; an example without a finite norm is left out."""
-        good = norms.isfinite()
-        whole = bool(good.all())
+        good = None if math.isfinite(float(norms.sum())) else norms.isfinite()
         for key, form in self._forms.items():
             total = totals[self.name(key)].detach()
-            if whole:
+            if good is None:
                 form.add_to(total, weights)
             else:
                 form.keep(good).add_to(total, weights[good])
@@ -103,7 +103,7 @@ def books_of(task: Task, batch: Batch, plan: Plan) -> Iterator[tuple[Books, Tens
     with plan.scratch.in_use():
         try:
             with torch.enable_grad(), books:
-                losses = task.losses(batch)
+                losses = task.losses(batch, books.n)
             torch.autograd.grad(losses.sum(), books.anchor, allow_unused=True)
             with torch.no_grad():
                 yield books, books.close()

@@ -27,8 +27,10 @@ log = logging.getLogger("reticent.gradients")
 PROBED = 3
 # A wrong rule is off by far more than float32 rounds.
 ROUNDING = 1e-3
-# What a micro-batch keeps should fit this many bytes of cache, unless it would be too few examples to be worth a pass.
-CACHE = 2**26
+# What a micro-batch keeps should fit the cache, this many bytes; but a pass is only worth its while with a few
+# dozen examples, for which twice as much is fine, and never with fewer than the last number.
+CACHE = 2**25
+WORTH_A_PASS = 32
 FEWEST = 16
 
 
@@ -182,4 +184,5 @@ def _examples_at_once(task: Task, few: Batch, plan: Plan) -> int:
         books_of(task, few, plan) as (books, _),
     ):
         each = (sum(kept.values()) + books.held_bytes()) // size(few)
-    return max(FEWEST, CACHE // max(1, each))
+    each = max(1, each)
+    return max(CACHE // each, min(WORTH_A_PASS, 2 * CACHE // each), FEWEST)

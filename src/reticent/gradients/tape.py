@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.overrides import TorchFunctionMode
 
 from reticent.gradients.layouts import Layout
@@ -47,8 +46,9 @@ class _Tap(torch.autograd.Function):
         return value.data  # a handle of its own, since the model may change it in place
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        if torch.is_grad_enabled():
+            raise NoRule(("a second derivative", ()), "gradients of gradients have no rule")
         ctx.show(gradient)
         return gradient, None, None
 

@@ -51,6 +51,6 @@ class Task:
         """
         return cls(model, loss, trainable(model))
 
-    def losses(self, batch: Batch) -> Tensor:
-        """Run the model forward and give one loss for each example."""
-        return one_per_example(self.loss(self.model, batch), size(batch))
+    def losses(self, batch: Batch, n: int | None = None) -> Tensor:
+        """Run the model forward and give one loss for each of the n examples."""
+        return one_per_example(self.loss(self.model, batch), size(batch) if n is None else n)

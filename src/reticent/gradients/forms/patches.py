@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from reticent.gradients.forms.dense import Dense, Form
+from reticent.gradients.forms.dense import Dense, Form, squares
 from reticent.gradients.scratch import empty
 
 # Patches are copied for a few examples at a time, so that they are still in the cache when they are multiplied.
-CACHED = 2**18
+CACHED = 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,21 +34,23 @@ class Patches(Form):
     groups: int
 
     def measure(self) -> tuple[Tensor, Form]:
-        return self._written().measure()
+        squared = self.image.new_empty(len(self.image))
+        return squared, self._written(squared)
 
-    def _written(self) -> Dense:
-        n = len(self.image)
-        channels, out = self.image.shape[-1], self.outgoing.shape[-1]
-        places = math.prod(self.outgoing.shape[1:-1])
-        taps = math.prod(self.kernel)
-        at_once = min(n, max(2, CACHED // (places * taps * channels)))
+    def _written(self, squared: Tensor | None = None) -> Dense:
+        """Write the gradients out, and fill in their squared norms if asked, while they are in the cache."""
+        n, channels, out = len(self.image), self.image.shape[-1], self.outgoing.shape[-1]
+        places, taps = math.prod(self.outgoing.shape[1:-1]), math.prod(self.kernel)
+        at_once = min(n, max(torch.get_num_threads(), CACHED // (places * taps * channels)))
         patches = empty((at_once, places, taps * channels), self.image, brief=1)
         found = empty((n, out, taps * channels // self.groups), self.image)
         for start in range(0, n, at_once):
             some = slice(start, min(n, start + at_once))
-            held = patches[: some.stop - some.start]
+            held = patches[: some.stop - start]
             held.view(-1, *self.outgoing.shape[1:-1], *self.kernel, channels).copy_(self._windows(some))
             self._multiply(self.outgoing[some].flatten(1, -2), held, found[some])
+            if squared is not None:
+                squared[some] = squares(found[some])
         return Dense(found, partial(_channels_second, kernel=self.kernel))
 
     def _windows(self, some: slice) -> Tensor:

@@ -22,6 +22,7 @@ from reticent.attacks.permitted import (
     permitted_tpr,
     permitted_tpr_gaussian,
 )
+from reticent.attacks.pictures import Curve, Histogram, histogram, thinned_roc
 from reticent.attacks.ranking import Exposed, exposure, most_exposed
 from reticent.attacks.rmia import rmia_matrix, rmia_offline, rmia_online
 from reticent.attacks.salem import black_box
@@ -35,9 +36,11 @@ from reticent.attacks.whitebox import layer_norms, logits_of, white_box_features
 __all__ = [
     "ATTACKS",
     "Accuracy",
+    "Curve",
     "Deal",
     "Exposed",
     "Game",
+    "Histogram",
     "Recipe",
     "Roc",
     "Round",
@@ -62,6 +65,7 @@ __all__ = [
     "each_round",
     "exceeds",
     "exposure",
+    "histogram",
     "layer_norms",
     "lira_offline",
     "lira_online",
@@ -79,6 +83,7 @@ __all__ = [
     "roc",
     "run_attack",
     "summarise",
+    "thinned_roc",
     "tpr_at_fpr",
     "train_shadows",
     "train_together",

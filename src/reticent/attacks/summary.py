@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from reticent.attacks.metrics import (
@@ -15,6 +15,7 @@ from reticent.attacks.metrics import (
     balanced_accuracy,
     tpr_at_fpr,
 )
+from reticent.attacks.pictures import Histogram, histogram, thinned_roc
 from reticent.errors import SettingError
 
 LOW_RATES = (0.01, 0.001, 0.0001)
@@ -36,6 +37,9 @@ class Summary:
     at_low_rates: tuple[TprAtFpr, ...]
     refused: tuple[str, ...]
     """Why a true positive rate at some low false positive rate is not given."""
+    fpr: tuple[float, ...] = field(repr=False)
+    tpr: tuple[float, ...] = field(repr=False)
+    histogram: Histogram = field(repr=False)
 
     def to_json(self) -> dict[str, Any]:
         """The figures as plain JSON data."""
@@ -59,6 +63,7 @@ def summarise(attack: str, scores: Scores, *, alpha: float = 0.05, seed: int = 0
         except SettingError as reason:
             refused.append(str(reason))
     low, high = auc_interval(scores, alpha=alpha, seed=seed)
+    curve = thinned_roc(scores)
     return Summary(
         attack,
         len(scores.members),
@@ -71,4 +76,7 @@ def summarise(attack: str, scores: Scores, *, alpha: float = 0.05, seed: int = 0
         balanced_accuracy(scores, "oracle"),
         tuple(rates),
         tuple(refused),
+        curve.fpr,
+        curve.tpr,
+        histogram(scores),
     )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -11,6 +13,8 @@ from typer.testing import CliRunner
 
 from reticent.cli.attack import attack
 from reticent.cli.audit import audit
+from reticent.errors import ResumeError, SettingError
+from reticent.experiments.plain import train_plain
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.training import train
 
@@ -24,6 +28,15 @@ def ask(*words: str) -> tuple[int, str, str]:
     if said.exception is not None and not isinstance(said.exception, SystemExit):
         raise said.exception
     return said.exit_code, said.stdout, said.stderr
+
+
+def stored(path: Path) -> dict[str, Any]:
+    """What a file holds; JSON knows no infinity."""
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{path} holds {constant}")
+
+    return dict(json.loads(path.read_text(), parse_constant=refuse))
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +80,23 @@ def test_a_stored_run_is_audited_with_canaries(run: Path) -> None:
     assert answer["upper"] == pytest.approx(3.0, abs=0.01)
     assert answer["lower"] < answer["upper"]
     assert [finding["probe"] for finding in answer["findings"]][:2] == ["stored ledger", "one run"]
+    assert answer["name"] == "one run, 100 canaries"
+    assert stored(run / "audit.json") == {name: value for name, value in answer.items() if name != "planted"}
+
+
+def test_what_a_planted_bug_did_is_not_kept_as_an_audit_of_the_run(run: Path, tmp_path: Path) -> None:
+    shutil.copytree(run, tmp_path / "run", ignore=shutil.ignore_patterns("audit.json", "attack"))
+    words = ("audit", str(tmp_path / "run"), "--runs", "20", "--canaries", "0", "--seed", "0")
+    assert ask(*words, "--plant", "no-noise")[0] == 1
+    assert not (tmp_path / "run" / "audit.json").exists()
+    assert ask(*words)[0] == 0
+    assert stored(tmp_path / "run" / "audit.json")["name"] == "one step, every example drawn"
+
+
+def test_an_audit_of_a_run_that_proves_nothing_is_kept_as_strict_json(tmp_path: Path) -> None:
+    train(Recipe(data="digits", method="pd_sgd", epochs=1, seed=0), tmp_path)
+    ask("audit", str(tmp_path), "--runs", "20", "--canaries", "0", "--seed", "0")
+    assert stored(tmp_path / "audit.json")["findings"][0]["figures"]["card"] is None
 
 
 def test_a_ledger_that_costs_more_than_the_card_says_is_contradicted(run: Path, tmp_path: Path) -> None:
@@ -94,8 +124,29 @@ def test_a_stored_run_is_attacked_and_its_shadows_are_kept(run: Path) -> None:
     assert err.splitlines() == ["shadow models: 4 of 4"]
 
 
-def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
-    from reticent.errors import ResumeError
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"method": "sa_dpsgd", "epsilon": 3.0, "holdout": 200}, {"method": "advreg"}],
+    ids=["plain", "hold-out", "advreg"],
+)
+def test_runs_of_every_kind_are_attacked_by_shadows_of_their_own(settings: dict[str, Any], tmp_path: Path) -> None:
+    recipe = Recipe(data="digits", epochs=1.0, seed=0, **settings)
+    _ = train(recipe, tmp_path) if settings else train_plain(recipe, tmp_path)
+    code, out, _ = ask("attack", str(tmp_path), "--attacks", "loss", "--models", "4", "--records", "50", "--json")
+    assert code == 0
+    answer = json.loads(out)
+    assert stored(tmp_path / "attack" / "attack.json") == answer
+    (entry,) = answer["attacks"]
+    assert entry["members"] == sum(entry["histogram"]["members"]) == 50
+    assert len(entry["fpr"]) == len(entry["tpr"]) > 10
 
+
+def test_plain_training_has_nothing_to_audit(tmp_path: Path) -> None:
+    train_plain(Recipe(data="digits", epochs=1.0, seed=0), tmp_path)
+    with pytest.raises(SettingError, match="plain training keeps no ledger"):
+        ask("audit", str(tmp_path))
+
+
+def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ResumeError, match="no finished run"):
         ask("attack", str(tmp_path))

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict, replace
-from functools import lru_cache, partial
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
 if TYPE_CHECKING:
-    from torch import nn
-
-    from reticent.accounting import Guarantee
     from reticent.attacks.game import Deal, Game
     from reticent.attacks.intervals import Floats
-    from reticent.data import Dataset, Examples
 
 USUAL = "loss,population,reference,shadow,lira,rmia,blackbox,whitebox"
 
@@ -40,73 +36,40 @@ def attack(
     from reticent.attacks.suite import check_attacks
     from reticent.audits.stored import read_result
     from reticent.checkpoint import replace_file
+    from reticent.experiments.repeat import repeatable
 
     names = [name.strip() for name in attacks.split(",") if name.strip()]
     check_attacks(names)
     result = read_result(run)
-    recipe, dataset = result["recipe"], dataset_of(result["recipe"])
-    game = Game(records or min(1000, most_records(dataset)), models, canaries, canary_kind, seed)
-    cards, folder = deal(game, dataset), out if out is not None else run / "attack"
+    again = repeatable(result)
+    game = Game(records or min(1000, most_records(again.dataset)), models, canaries, canary_kind, seed)
+    cards, folder = deal(game, again.dataset), out if out is not None else run / "attack"
     logits = train_shadows(
-        partial(train_shadow, recipe, game),
+        partial(train_shadow, result, game),
         models,
         jobs=jobs,
         folder=folder,
-        design={"recipe": recipe, **asdict(game)},
+        design={"recipe": result["recipe"], **again.design(), **asdict(game)},
         tell=_tell,
     )
-    answer = {"run": str(run), "guarantee": result["guarantee"], **_figures(run, recipe, cards, logits, names, result)}
+    answer = {"run": str(run), "guarantee": result["guarantee"], **_figures(run, result, cards, logits, names)}
     replace_file(folder / "attack.json", json.dumps(answer, indent=2).encode())
     print(json.dumps(answer) if as_json else _in_words(answer))
 
 
-def dataset_of(recipe: dict[str, Any]) -> Dataset:
-    """The dataset of a stored recipe, loaded once."""
-    from reticent.errors import SettingError
-
-    if recipe.get("holdout") is not None:
-        raise SettingError("a run with a public hold-out cannot be repeated on other examples yet: train it without")
-    return _loaded(json.dumps(recipe))
-
-
-@lru_cache(maxsize=1)
-def _loaded(recipe: str) -> Dataset:
-    from reticent.experiments.recipe import Recipe
-    from reticent.experiments.training import examples
-
-    return examples(Recipe(**json.loads(recipe)))
-
-
-def train_shadow(recipe: dict[str, Any], game: Game, number: int) -> Floats:
-    """The logits of one shadow: the run's own recipe, as many examples as the run had, coins of its own."""
+def train_shadow(result: dict[str, Any], game: Game, number: int) -> Floats:
+    """The logits of one shadow: the run's own pipeline, as many examples as the run had, coins of its own."""
     from reticent.attacks.game import deal
     from reticent.attacks.whitebox import logits_of
+    from reticent.experiments.repeat import repeatable
 
-    cards = deal(game, dataset_of(recipe))
-    model, _ = retrain(recipe, cards.train(number), seed=1_000_003 * (game.seed + 1) + number)
-    return logits_of(model, cards.asked())
-
-
-def retrain(recipe: dict[str, Any], train: Examples, *, seed: int) -> tuple[nn.Module, Guarantee]:
-    """The same recipe on other examples, with other coins: the identical pipeline, defences included."""
-    from reticent import defences
-    from reticent.experiments import training
-    from reticent.experiments.recipe import Recipe
-
-    dataset = replace(dataset_of(recipe), train=train)
-    mine = replace(Recipe(**recipe), seed=seed)
-    if mine.method in defences.names():
-        defended = training.defended(mine, dataset)
-        return defended.model, defended.guarantee
-    run = training.prepare(mine, dataset)
-    for _ in run:
-        pass
-    return run.model, run.guarantee()
+    again = repeatable(result)
+    cards = deal(game, again.dataset)
+    trained = again.train(cards.train(number), seed=1_000_003 * (game.seed + 1) + number)
+    return logits_of(trained.model, cards.asked())
 
 
-def _figures(
-    run: Path, recipe: dict[str, Any], cards: Deal, logits: Floats, names: list[str], result: dict[str, Any]
-) -> dict[str, Any]:
+def _figures(run: Path, result: dict[str, Any], cards: Deal, logits: Floats, names: list[str]) -> dict[str, Any]:
     """Every attack on the target, the blind baseline, the shadows pooled, canaries, and the most exposed records."""
     import math
 
@@ -119,12 +82,13 @@ def _figures(
     from reticent.attacks.summary import summarise
     from reticent.attacks.thresholds import each_round
     from reticent.experiments.parts import model_of
-    from reticent.experiments.recipe import Recipe
+    from reticent.experiments.repeat import repeatable
     from reticent.trained import load
 
     said, delta = result["guarantee"]["epsilon"], result["guarantee"]["delta"]
     epsilon = math.inf if said is None else said
-    target = cards.target(load(run, model_of(Recipe(**recipe), dataset_of(recipe))).model, logits)
+    again = repeatable(result)
+    target = cards.target(load(run, model_of(again.recipe, again.dataset)).model, logits)
     found = {name: run_attack(name, target) for name in names}
     matrix = each_round(target.signals(), lira_online)
     birds = cards.canary_signals(logits) if len(cards.canaries) else None

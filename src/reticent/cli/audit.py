@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from reticent.audits.findings import Finding
     from reticent.methods import Method
 
+AUDIT = "audit.json"
+"""Where the answer about a run is kept, in its folder; the page shows it."""
+
 
 def audit(
     run: Annotated[Path | None, Argument(help="Folder of a finished run.")] = None,
@@ -34,7 +37,11 @@ def audit(
     seed: Annotated[int | None, Option(help="Make the audit repeatable.")] = None,
     as_json: Annotated[bool, Option("--json", help="Answer in JSON on stdout.")] = False,
 ) -> None:
-    """Look for anything that contradicts the claimed privacy; exit code 1 if something does."""
+    """Look for anything that contradicts the claimed privacy; exit code 1 if something does.
+
+    The answer about a run is kept in its folder as audit.json.
+    """
+    from reticent.checkpoint import replace_file
     from reticent.inside.planted import bugs, find
 
     if list_bugs:
@@ -51,6 +58,8 @@ def audit(
             answer = _audit_run(run, canaries, **settings)
         else:
             answer = _audit_method(_method(method or "dpsgd", noise_multiplier, max_grad_norm), **settings)
+    if run is not None and plant is None:  # what a planted bug did says nothing of the run
+        replace_file(run / AUDIT, json.dumps(answer, indent=2).encode())
     print(json.dumps(answer | {"planted": plant}) if as_json else _in_words(answer))
     if answer["verdict"] == "contradicted":
         raise typer.Exit(1)
@@ -76,43 +85,55 @@ def _audit_run(
     """The ledger on disk, the method with the run's own numbers, and one more training with canaries in it."""
     from reticent.audits.stored import check_stored, read_result
     from reticent.errors import SettingError
+    from reticent.experiments.plain import is_plain
 
     result = read_result(folder)
     recipe = result["recipe"]
     if not (folder / "ledger.jsonl").exists():
-        raise SettingError(f"{recipe['method']} keeps no ledger and claims nothing: use `reticent attack`")
+        who = "plain training" if is_plain(result) else recipe["method"]
+        raise SettingError(f"{who} keeps no ledger and claims nothing: use `reticent attack`")
     found = [check_stored(folder)]
     tell(found[0])
     method = _method(recipe["method"], result["noise_multiplier"], recipe["max_grad_norm"], **recipe["options"])
     answer = _audit_method(method, tell=tell, **settings)
     answer["step"] = {name: answer[name] for name in ("lower", "upper", "delta")}
+    answer["name"] = "one step, every example drawn"
     if canaries != 0:
-        found.append(_one_run(recipe, canaries, alpha=settings["alpha"], seed=settings["seed"] or 0))
+        found.append(_one_run(result, canaries, alpha=settings["alpha"], seed=settings["seed"] or 0))
         tell(found[-1])
         answer |= {name: found[-1].figures[name] for name in ("lower", "upper", "delta")}
+        answer["name"] = f"one run, {found[-1].figures['canaries']} canaries"
     answer["run"] = str(folder)
-    answer["findings"] = [*(asdict(finding) for finding in found), *answer["findings"]]
+    answer["findings"] = [*(_plain(finding) for finding in found), *answer["findings"]]
     answer["said_by"] = [finding["probe"] for finding in answer["findings"] if not finding["holds"]]
     answer["verdict"] = "contradicted" if answer["said_by"] else "consistent"
     return answer
 
 
-def _one_run(recipe: dict[str, Any], canaries: int | None, *, alpha: float, seed: int) -> Finding:
-    """Train the run's recipe once more, with a random half of the canaries, and ask which half it was."""
+def _plain(finding: Finding) -> dict[str, Any]:
+    """Plain JSON data; an infinite number is null."""
+    figures = {name: None if value in (math.inf, -math.inf) else value for name, value in finding.figures.items()}
+    return asdict(finding) | {"figures": figures}
+
+
+def _one_run(result: dict[str, Any], canaries: int | None, *, alpha: float, seed: int) -> Finding:
+    """Train the run's pipeline once more, with a random half of the canaries, and ask which half it was."""
     from reticent.attacks.signals import confidence
     from reticent.attacks.whitebox import logits_of
     from reticent.audits.canaries import judge_one_run
     from reticent.audits.findings import Finding
-    from reticent.cli.attack import dataset_of, retrain
     from reticent.data import make_canaries, plant
+    from reticent.experiments.repeat import repeatable
 
-    dataset = dataset_of(recipe)
+    again = repeatable(result)
+    dataset = again.dataset
     count = canaries if canaries is not None else min(1000, len(dataset.train) // 4)
     planted = plant(
         dataset.train, make_canaries(dataset.train, count, classes=dataset.classes, seed=seed), seed=seed + 1
     )
-    model, guarantee = retrain(recipe, planted.train, seed=seed + 2)
-    scores = confidence(logits_of(model, planted.canaries.x), planted.canaries.y.numpy())
+    trained = again.train(planted.train, seed=seed + 2)
+    guarantee = trained.guarantee
+    scores = confidence(logits_of(trained.model, planted.canaries.x), planted.canaries.y.numpy())
     found = judge_one_run(
         scores, planted.included.numpy(), epsilon=guarantee.epsilon, delta=guarantee.delta, alpha=alpha
     )

@@ -3,7 +3,7 @@
 from reticent.defences.advreg import AdvReg, Regularised, advreg
 from reticent.defences.defended import Defended
 from reticent.defences.plain import Plain
-from reticent.defences.registry import defend, names, options
+from reticent.defences.registry import defend, names, options, rows_used
 from reticent.defences.selena import Distilled, Selena, selena
 from reticent.defences.split_ai import SplitAI
 
@@ -19,5 +19,6 @@ __all__ = [
     "defend",
     "names",
     "options",
+    "rows_used",
     "selena",
 ]

@@ -91,6 +91,17 @@ def advreg(
     return Regularised(model, guarantee, count.done, about, inference, members, compared)
 
 
+def rows_used(size: int, seed: int, **settings: Any) -> tuple[Tensor, Tensor]:
+    """The rows that `advreg` with this seed trains on, and those it sets aside as reference.
+
+    >>> x, y = torch.randn(60, 4), torch.arange(60) % 2
+    >>> torch.equal(rows_used(60, seed=1)[0], advreg(nn.Linear(4, 2), (x, y), epochs=1, seed=1).members)
+    True
+    """
+    chosen, _ = sort_settings(AdvReg, settings)
+    return set_aside(size, chosen.reference_share, seeds(seed, 3)[0])
+
+
 def set_aside(size: int, share: float, seed: int) -> tuple[Tensor, Tensor]:
     """Rows to train on and rows to compare with: a random split, both sorted.
 

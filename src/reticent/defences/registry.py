@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from reticent.defences.advreg import AdvReg, advreg
+from reticent.defences.advreg import rows_used as advreg_rows
 from reticent.defences.defended import Defended, Progress
 from reticent.defences.plain import Plain, known_chance, seeds
 from reticent.defences.selena import Selena, selena
 from reticent.defences.settings import field_names
-from reticent.errors import UnknownName
+from reticent.errors import SettingError, UnknownName
 
 _SETTINGS: dict[str, type] = {"advreg": AdvReg, "selena": Selena}
 
@@ -60,3 +62,20 @@ def defend(
     with known_chance(weights):
         model = make_model()
     return advreg(model, examples, seed=None if seed is None else play, progress=progress, **settings)
+
+
+def rows_used(name: str, size: int, *, seed: int | None, **settings: Any) -> tuple[Tensor, Tensor]:
+    """Which of `size` examples `defend` trains on, and which it sets aside; only the first can be found by an attack.
+
+    >>> [len(part) for part in rows_used("advreg", 50, seed=0)], [len(part) for part in rows_used("selena", 50, seed=0)]
+    ([35, 15], [50, 0])
+    """
+    options(name)
+    if name != "advreg":
+        return torch.arange(size), torch.arange(0)
+    if seed is None:
+        raise SettingError(
+            "this AdvReg model was trained without a seed, so nobody knows which examples it set aside as reference "
+            "and did not train on: train it with a seed to attack it"
+        )
+    return advreg_rows(size, seeds(seed, 2)[1], **settings)

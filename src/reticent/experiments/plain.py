@@ -38,34 +38,46 @@ def train_plain(recipe: Recipe, out: Path, *, tell: Tell | None = None) -> dict[
     recipe = recipe.filled()
     start = time.perf_counter()
     dataset = examples(recipe)
-    folder = Folder(out, resume=True, seconds=30.0)
-    model, lr, rounds = _learn(recipe, dataset, folder, tell)
-    delta = recipe.delta if recipe.delta is not None else default_delta(len(dataset.train))
-    nothing = Guarantee("none", math.inf, delta, why="trained without any privacy, as the line to be held to")
-    trained = Trained(model, nothing, rounds, rounds, {"recipe": recipe.to_json()})
+    trained, lr = learn(recipe, dataset, Folder(out, resume=True, seconds=30.0), tell)
     optimizer = {"name": "adam", "lr": lr, "batch_size": BATCH_SIZE, "schedule": "cosine to zero"}
     return finish(recipe, dataset, trained, out, start, noise_multiplier=0.0, optimizer=optimizer)
 
 
-def _learn(recipe: Recipe, dataset: Dataset, folder: Folder, tell: Tell | None) -> tuple[nn.Module, float, int]:
-    """The trained network, its learning rate and the number of steps, from where the folder's checkpoint stands."""
+def is_plain(answer: dict[str, Any]) -> bool:
+    """Whether a finished run was trained plainly: no other training chooses its optimizer, and says which.
+
+    >>> is_plain({"accuracy": 0.9, "optimizer": {"name": "adam"}})
+    True
+    """
+    return answer.get("optimizer") is not None
+
+
+def learn(
+    recipe: Recipe, dataset: Dataset, folder: Folder | None = None, tell: Tell | None = None
+) -> tuple[Trained, float]:
+    """The trained network and its learning rate, from where the folder's checkpoint stands, if there is one."""
     epochs, seed = max(1, math.ceil(recipe.epochs or 1)), recipe.seed or 0
     model = model_of(recipe, dataset)
     optimizer = Adam(model.parameters())
-    stored = folder.read() or {"epoch": 0, "lr": None}
-    lr = stored["lr"] or _best_rate(recipe, dataset, math.ceil(epochs / 4), seed)
+    stored = (folder.read() if folder is not None else None) or {"epoch": 0, "lr": None}
+    lr: float = stored["lr"] or _best_rate(recipe, dataset, math.ceil(epochs / 4), seed)
     if stored["epoch"]:
         model.load_state_dict(stored["model"])
         optimizer.load_state_dict(stored["optimizer"])
     steps = math.ceil(len(dataset.train) / BATCH_SIZE)
     for epoch in range(stored["epoch"], epochs):
         _epoch(model, optimizer, dataset.train, (epoch, epochs), lr, seed)
-        if folder.due():
+        if folder is not None and folder.due():
             now = {"model": dict(model.state_dict()), "optimizer": optimizer.state_dict()}
             folder.write({"epoch": epoch + 1, "lr": lr, **now})
         if tell is not None:
             tell((epoch + 1) * steps, epochs * steps)
-    return model, lr, epochs * steps
+    return Trained(model, _nothing(recipe, dataset), epochs * steps, epochs * steps, {"recipe": recipe.to_json()}), lr
+
+
+def _nothing(recipe: Recipe, dataset: Dataset) -> Guarantee:
+    delta = recipe.delta if recipe.delta is not None else default_delta(len(dataset.train))
+    return Guarantee("none", math.inf, delta, why="trained without any privacy, as the line to be held to")
 
 
 def _best_rate(recipe: Recipe, dataset: Dataset, epochs: int, seed: int) -> float:

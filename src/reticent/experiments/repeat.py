@@ -1,0 +1,92 @@
+"""Repeat: the pipeline of a finished run once more, on other examples and with other coins."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+from reticent import defences
+from reticent.data import Dataset, Examples
+from reticent.experiments.plain import is_plain, learn
+from reticent.experiments.recipe import Recipe
+from reticent.experiments.training import defended, examples, prepare, set_aside
+from reticent.trained import Trained
+
+
+@dataclass(frozen=True, eq=False)
+class Repeatable:
+    """What a finished run was made with; `dataset.train` holds exactly the examples that it learned from.
+
+    `aside` is what it looked at without learning from it: a public hold-out, or AdvReg's reference examples. It is the
+    same in every repetition, and whoever attacks the model may know it.
+    """
+
+    recipe: Recipe
+    plain: bool
+    dataset: Dataset
+    aside: Examples | None
+
+    def train(self, train: Examples, *, seed: int) -> Trained:
+        """The identical pipeline on other examples, defences included."""
+        mine, dataset = replace(self.recipe, seed=seed), replace(self.dataset, train=train)
+        if self.plain:
+            return learn(mine, dataset)[0]
+        if mine.method in defences.names():
+            given = {} if self.aside is None else {"reference": self.aside}
+            return defended(replace(mine, options=mine.options | given), dataset)
+        run = prepare(mine, replace(dataset, train=put_back(train, self.aside)))
+        for _ in run:
+            pass
+        return Trained(run.model, run.guarantee(), run.number, run.kept)
+
+    def design(self) -> dict[str, Any]:
+        """What tells repetitions of this run from those of another with the same recipe."""
+        return ({"plain": True} if self.plain else {}) | ({} if self.aside is None else {"aside": len(self.aside)})
+
+
+def repeatable(answer: dict[str, Any]) -> Repeatable:
+    """The pipeline of a run, from the answer that it left as result.json; its data are loaded once.
+
+    >>> recipe = Recipe(data="digits", method="sa_dpsgd", holdout=100, epsilon=3.0).filled()
+    >>> found = repeatable({"recipe": recipe.to_json()})
+    >>> len(found.dataset.train), len(found.aside)
+    (1337, 100)
+    """
+    return _loaded(json.dumps(answer["recipe"]), is_plain(answer))
+
+
+@lru_cache(maxsize=1)
+def _loaded(recipe: str, plain: bool) -> Repeatable:
+    mine = Recipe(**json.loads(recipe))
+    dataset = examples(mine)
+    learned, aside = _learned_from(mine, dataset.train, plain)
+    return Repeatable(mine, plain, replace(dataset, train=learned), aside)
+
+
+def _learned_from(recipe: Recipe, train: Examples, plain: bool) -> tuple[Examples, Examples | None]:
+    if plain:
+        return train, None
+    if recipe.method not in defences.names():
+        return set_aside(train, recipe.holdout)
+    used, compared = defences.rows_used(recipe.method, len(train), seed=recipe.seed, **recipe.options)
+    return train.take(used), train.take(compared) if len(compared) else None
+
+
+def put_back(private: Examples, public: Examples | None) -> Examples:
+    """Training examples of which `set_aside` takes just this public hold-out again.
+
+    >>> private, public = (Examples(x, x) for x in torch.arange(10).tensor_split([7]))
+    >>> [part.y.tolist() for part in set_aside(put_back(private, public), 3)]
+    [[0, 1, 2, 3, 4, 5, 6], [7, 8, 9]]
+    """
+    if public is None:
+        return private
+    both = Examples(torch.cat([public.x, private.x]), torch.cat([public.y, private.y]))
+    rows = torch.arange(len(both))
+    rest, first = set_aside(Examples(rows, rows), len(public))
+    assert first is not None
+    return both.take(torch.cat([first.x, rest.x]).argsort())

@@ -17,6 +17,7 @@ from reticent.cli.demo import demo
 from reticent.cli.methods import methods
 from reticent.cli.plan import plan
 from reticent.cli.report import report
+from reticent.cli.reproduce import reproduce
 from reticent.cli.train import train
 from reticent.errors import ReticentError
 
@@ -27,7 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Train models that keep their training data to themselves, and say exactly what is proved.",
 )
-for command in (train, compare, account, plan, attack, audit, report, methods, demo):
+for command in (train, compare, reproduce, account, plan, attack, audit, report, methods, demo):
     app.command()(command)
 app.add_typer(datasets.app, name="data")
 

@@ -34,6 +34,8 @@ class Recipe:
     delta: float | None = None
     epochs: float | None = None
     batch_size: float | None = None
+    optimizer: str | None = None
+    """sgd or adam; the method's own if not said."""
     lr: float | None = None
     momentum: float | None = None
     lr_schedule: str | None = None
@@ -41,6 +43,8 @@ class Recipe:
     noise_multiplier: float | None = None
     max_grad_norm: float | None = None
     holdout: int | None = None
+    validation: int | None = None
+    """So many training examples are set aside and judge the model instead of the test examples, for tuning."""
     max_physical_batch_size: int | None = None
     private_diagnostics: bool = False
     seed: int | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import sys
@@ -83,11 +84,19 @@ def finish(
 
 
 def examples(recipe: Recipe) -> data.Dataset:
-    """The dataset a recipe names, with the features it asks for."""
+    """The dataset a recipe names, with the features it asks for; for tuning, its test examples are left out of sight.
+
+    >>> len(examples(Recipe(data="digits", validation=300)).train)
+    1137
+    """
     dataset = data.load(recipe.data, folder=recipe.data_folder)
-    if recipe.features is None:
+    if recipe.features is not None:
+        dataset = data.features(dataset, recipe.features, progress=_tell_features)
+    if recipe.validation is None:
         return dataset
-    return data.features(dataset, recipe.features, progress=_tell_features)
+    train, judges = set_aside(dataset.train, recipe.validation)
+    note = f"{recipe.validation} training examples set aside for tuning, not the test examples"
+    return dataclasses.replace(dataset, train=train, test=judges, note=note)
 
 
 def _tell_features(done: int, total: int) -> None:
@@ -107,7 +116,7 @@ def prepare(recipe: Recipe, dataset: data.Dataset, out: Path | None = None, *, r
     batch_size = min(recipe.batch_size or size, size)
     delta = recipe.delta if recipe.delta is not None else default_delta(size)
     model = model_of(recipe, dataset)
-    optimizer = make_optimizer(method.optimizer, model, recipe.lr, recipe.momentum)
+    optimizer = make_optimizer(recipe.optimizer or method.optimizer, model, recipe.lr, recipe.momentum)
     rounds = math.ceil((recipe.epochs or 1) * size / batch_size)
     return Run(
         model,
@@ -138,7 +147,7 @@ def set_aside(train: data.Examples, count: int | None) -> tuple[data.Examples, d
     if count is None:
         return train, None
     if not 0 < count < len(train):
-        raise SettingError(f"a hold-out of {count} must leave some of the {len(train)} training examples")
+        raise SettingError(f"setting {count} aside must leave some of the {len(train)} training examples")
     order = np.random.RandomState(0).permutation(len(train))
     return train.take(order[count:]), train.take(order[:count])
 

@@ -1,0 +1,125 @@
+"""Reproduce: run a paper's table again, and put what we measure and prove beside what it printed and claimed."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from reticent.checkpoint import replace_file
+from reticent.errors import SettingError
+from reticent.experiments.job import Job, Record
+from reticent.experiments.recipe import check_names
+from reticent.experiments.sweep import RESULTS, Watcher, sweep
+from reticent.experiments.tables import Cell
+from reticent.report import Spread
+
+Epsilon = Literal["proved", "claimed"]
+
+
+@dataclass(frozen=True)
+class Reproduced:
+    """A cell run again: ours beside the paper's."""
+
+    cell: str
+    printed: float | None
+    printed_epsilon: float | None
+    accuracy: float | None
+    """Mean over the seeds, in percent, like the paper's."""
+    low: float | None
+    high: float | None
+    difference: float | None
+    """Ours less the paper's, in points."""
+    epsilon: float | None
+    """The largest that is proved for any of the seeds; None: nothing is."""
+    claimed_epsilon: float | None
+    """What the paper's rule gives for the same runs, where it has one of its own: no guarantee."""
+    delta: float | None
+    seeds: int
+    failed: int
+    minutes: float | None
+    ours: str
+    """The settings that the paper does not state."""
+
+
+def jobs_of(cells: Sequence[Cell], seeds: int, epsilon: Epsilon) -> list[tuple[Cell, Job]]:
+    """The runs that cells take, the first seed of all of them first."""
+    if seeds < 1:
+        raise SettingError(f"at least one seed is needed, not {seeds}")
+    return [(cell, _job(cell, seed, epsilon)) for seed in range(seeds) for cell in cells]
+
+
+def _job(cell: Cell, seed: int, epsilon: Epsilon) -> Job:
+    recipe = cell.recipe if epsilon == "proved" else cell.as_claimed
+    if recipe is None:
+        raise SettingError(f"the paper does not state noise and length for {cell.name}: run it at a proved epsilon")
+    check_names(recipe.filled())
+    name = cell.name if epsilon == "proved" else f"{cell.name}-as-claimed"
+    return Job(name=f"{name}-seed{seed}", label=cell.row, recipe=dataclasses.replace(recipe, seed=seed))
+
+
+def minutes_of(cells: Sequence[Cell], seeds: int, processes: int) -> float | None:
+    """About how long all runs take; None if that is not known for one of them."""
+    known = [cell.minutes for cell in cells if cell.minutes is not None]
+    return seeds * sum(known) / processes if len(known) == len(cells) else None
+
+
+def reproduce(
+    cells: Sequence[Cell], out: Path, *, seeds: int, epsilon: Epsilon, processes: int, watcher: Watcher
+) -> dict[str, Any]:
+    """Run cells of a table and write results.jsonl and reproduced.csv; after any crash the same call goes on."""
+    planned = jobs_of(cells, seeds, epsilon)
+    records = sweep([job for _, job in planned], out, processes=processes, watcher=watcher)
+    found: dict[str, list[Record]] = {}
+    for (cell, _), record in zip(planned, records, strict=True):
+        found.setdefault(cell.name, []).append(record)
+    rows = [beside(cell, found[cell.name]) for cell in cells]
+    replace_file(out / "reproduced.csv", to_csv(rows).encode())
+    return {
+        "rows": [dataclasses.asdict(row) for row in rows],
+        "failed": {record["run"]: record["error"] for record in records if record["status"] == "failed"},
+        "results": str(out / RESULTS),
+        "csv": str(out / "reproduced.csv"),
+        "out": str(out),
+    }
+
+
+def beside(cell: Cell, records: Sequence[Record]) -> Reproduced:
+    """What the runs of a cell gave, beside what the paper printed."""
+    done = [record for record in records if record["status"] == "done"]
+    accuracies = [100 * record["accuracy"] for record in done if record["accuracy"] is not None]
+    spread = Spread.of(accuracies) if accuracies else None
+    epsilons = [record["epsilon"] for record in done]
+    return Reproduced(
+        cell=cell.name,
+        printed=cell.printed,
+        printed_epsilon=cell.recipe.epsilon,
+        accuracy=spread.mean if spread else None,
+        low=spread.low if spread else None,
+        high=spread.high if spread else None,
+        difference=spread.mean - cell.printed if spread and cell.printed is not None else None,
+        epsilon=max(epsilons) if epsilons and None not in epsilons else None,
+        claimed_epsilon=max((record["claimed_epsilon"] for record in done if record["claimed_epsilon"]), default=None),
+        delta=done[0]["delta"] if done else None,
+        seeds=len(done),
+        failed=len(records) - len(done),
+        minutes=sum(record["cpu_seconds"] for record in done) / 60 / len(done) if done else None,
+        ours=" ".join(cell.ours),
+    )
+
+
+def to_csv(rows: Sequence[Reproduced]) -> str:
+    """The rows as CSV.
+
+    >>> to_csv([]).split(",")[:3]
+    ['cell', 'printed', 'printed_epsilon']
+    """
+    text = io.StringIO()
+    writer = csv.DictWriter(text, [field.name for field in dataclasses.fields(Reproduced)], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(dataclasses.asdict(row) for row in rows)
+    return text.getvalue()

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import json
+import sys
+import types
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+import typer
 from torch import Tensor, nn
+from typer.testing import CliRunner
 
 import reticent as rt
+from reticent.cli.train import train
 from reticent.errors import SettingError
 from reticent.experiments.tracking import JsonLines, TensorBoard, write_private_diagnostics
+
+app = typer.Typer()
+app.command()(train)
+app.callback()(lambda: None)  # so that `train` stays a word of the command line
 
 
 def make(examples: tuple[Tensor, Tensor], **changes: Any) -> rt.Run:
@@ -85,49 +94,83 @@ def test_private_diagnostics_are_marked_and_for_the_owner_only(blobs: tuple[Tens
         write_private_diagnostics(make(blobs), path)
 
 
-def test_tensorboard_gets_the_same_numbers(
-    blobs: tuple[Tensor, Tensor], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def board(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, float, int]]:
+    """What a writer of TensorBoard, if it were installed, would be told."""
     written: list[tuple[str, float, int]] = []
 
     class Writer:
-        def __init__(self, folder: str) -> None:
-            self.folder = folder
+        def __init__(self, folder: str, purge_step: int) -> None:
+            written.append((f"opened {Path(folder).name}", 0.0, purge_step))
 
-        def add_scalar(self, name: str, value: float, number: int) -> None:
+        def add_scalar(self, name: str, value: float, number: int, walltime: float) -> None:
+            assert walltime == number, "how long a round took is private"
             written.append((name, value, number))
 
         def close(self) -> None:
             written.append(("closed", 0.0, 0))
 
-    import sys
-    import types
-
     module = types.ModuleType("torch.utils.tensorboard")
     module.SummaryWriter = Writer  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
-    run, write = make(blobs), TensorBoard(tmp_path)
+    return written
+
+
+def test_tensorboard_gets_the_same_numbers(
+    blobs: tuple[Tensor, Tensor], tmp_path: Path, board: list[tuple[str, float, int]]
+) -> None:
+    track(make(blobs, folder=tmp_path / "run"), tmp_path / "rounds.jsonl")
+    run, write = make(blobs), TensorBoard(tmp_path / "board")
     for step in run:
         write(run, step)
-    assert ("public/kept_so_far", 8.0, 8) in written
-    assert {name for name, _, _ in written if name != "closed"} <= {
-        f"public/{name}"
-        for name in (
-            "kept",
-            "kept_so_far",
-            "noise_multiplier",
-            "max_grad_norm",
-            "batch_size",
-            "lr",
-            "epsilon_if_planned",
-        )
+    assert board[0] == ("opened board", 0.0, 1)
+    assert board[-1][0] == "closed"
+    told = {
+        (f"public/{name}", float(value), line["round"])
+        for line in read(tmp_path / "rounds.jsonl")
+        for name, value in line.items()
+        if name not in ("round", "of", "epsilon_if_planned")
     }
-    assert written[-1][0] == "closed"
+    assert told == {entry for entry in board[1:-1] if entry[0] != "public/epsilon_if_planned"}
+    assert ("public/epsilon_if_planned", pytest.approx(run.guarantee().epsilon), 8) in board
+
+
+def test_after_a_crash_tensorboard_forgets_the_rounds_that_are_run_again(
+    blobs: tuple[Tensor, Tensor], tmp_path: Path, board: list[tuple[str, float, int]]
+) -> None:
+    run = make(blobs)
+    steps = iter(run)
+    for _ in range(5):
+        next(steps)
+    TensorBoard(tmp_path)(run, next(steps))
+    assert board[0][2] == 6
+
+
+def test_train_writes_for_tensorboard_if_asked(tmp_path: Path, board: list[tuple[str, float, int]]) -> None:
+    words = ["train", "--data", "digits", "--epsilon", "3", "--epochs", "1", "--seed", "0", "--json"]
+    said = CliRunner().invoke(app, [*words, "--tensorboard", "--out", str(tmp_path / "run")], catch_exceptions=False)
+    rounds = json.loads(said.stdout)["rounds"]
+    assert board[0] == ("opened tensorboard", 0.0, 1)
+    assert [number for name, _, number in board if name == "public/lr"] == list(range(1, rounds + 1))
+    assert "round" in said.stderr, "progress is told as well"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"), [([], "give it with --out"), (["--method", "advreg", "--out", "unused"], "no rounds")]
+)
+def test_tensorboard_with_nowhere_or_nothing_to_write_is_refused(
+    words: list[str], says: str, board: list[tuple[str, float, int]]
+) -> None:
+    with pytest.raises(SettingError, match=says):
+        CliRunner().invoke(app, ["train", "--data", "digits", "--tensorboard", *words], catch_exceptions=False)
+    assert board == []
 
 
 def test_without_tensorboard_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(SettingError, match="pip install"):
         TensorBoard(tmp_path)
+    words = ["train", "--data", "digits", "--epsilon", "3", "--tensorboard", "--out", str(tmp_path / "run")]
+    with pytest.raises(SettingError, match="pip install"):
+        CliRunner().invoke(app, words, catch_exceptions=False)
+    assert not (tmp_path / "run").exists(), "nothing is trained first"

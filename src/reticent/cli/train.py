@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from typer import Option
+
+if TYPE_CHECKING:
+    from reticent.train import Run, Step
+
+    Tell: TypeAlias = Callable[[Run, Step], None]
 
 
 def train(
@@ -40,6 +46,9 @@ def train(
     ] = None,
     out: Annotated[Path | None, Option(help="Folder for ledger, checkpoints, model and result.")] = None,
     resume: Annotated[bool, Option("--resume", help="Go on where the run in --out stopped.")] = False,
+    tensorboard: Annotated[
+        bool, Option("--tensorboard", help="Write the public numbers of each round to tensorboard/ in --out too.")
+    ] = False,
     as_json: Annotated[bool, Option("--json", help="Answer in JSON on stdout.")] = False,
 ) -> None:
     """Train a model privately and state what is proved about it."""
@@ -67,9 +76,31 @@ def train(
     }
     given = {name: value for name, value in flags.items() if value is not None}
     recipe = read_recipe(config, parse_changes(set_ or []) | given)
+    board = _board(recipe.method, out) if tensorboard else None
     with progress(f"{recipe.method} on {recipe.data}") as tell:
-        answer = run(recipe, out, resume=resume, progress=tell)
+        answer = run(recipe, out, resume=resume, progress=tell if board is None else _both(tell, board))
     print(json.dumps(answer) if as_json else in_words(answer))
+
+
+def _board(method: str, out: Path | None) -> Tell:
+    """What writes for TensorBoard; whatever is missing is told before anything is trained."""
+    from reticent import defences
+    from reticent.errors import SettingError
+    from reticent.experiments.tracking import TensorBoard
+
+    if out is None:
+        raise SettingError("--tensorboard writes into the folder of the run: give it with --out")
+    if method in defences.names():
+        raise SettingError(f"{method} has no rounds that could be shown: leave out --tensorboard")
+    return TensorBoard(out / "tensorboard")
+
+
+def _both(one: Tell, two: Tell) -> Tell:
+    def tell(run: Run, step: Step) -> None:
+        one(run, step)
+        two(run, step)
+
+    return tell
 
 
 def in_words(answer: dict[str, Any]) -> str:

@@ -87,22 +87,29 @@ def _round(line: str) -> float:
 
 
 class TensorBoard:
-    """Writes the same public numbers for TensorBoard (`pip install reticent[tensorboard]`)."""
+    """Writes the same public numbers for TensorBoard (`pip install reticent[tensorboard]`).
+
+    After a crash, the rounds that are run again replace those that were written before it. TensorBoard wants a time with
+    every number; it gets the round's, since real times are private.
+    """
 
     def __init__(self, folder: Path, meter: Meter | None = None):
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
             raise SettingError("TensorBoard is not installed: pip install 'reticent[tensorboard]'") from error
-        self._writer = SummaryWriter(str(folder))
+        self._open: Callable[[int], Any] = lambda first: SummaryWriter(str(folder), purge_step=first)
+        self._writer: Any = None
         self._meter = meter or Meter()
 
     def __call__(self, run: Run, step: Step) -> None:
         """Write one round."""
+        if self._writer is None:
+            self._writer = self._open(step.number)
         numbers = public_numbers(run, step) | {"epsilon_if_planned": self._meter(run, step)}
         for name, value in numbers.items():
             if value is not None and name not in ("round", "of"):
-                self._writer.add_scalar(f"public/{name}", float(value), step.number)
+                self._writer.add_scalar(f"public/{name}", float(value), step.number, walltime=float(step.number))
         if step.number == len(run):
             self._writer.close()
 

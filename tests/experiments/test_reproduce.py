@@ -70,7 +70,7 @@ def test_every_cell_of_every_paper_is_a_run_that_can_begin() -> None:
             jobs_of([cell for cell in table.cells if cell.as_claimed is not None], 1, "claimed")
             assert len({cell.name for cell in table.cells}) == len(table.cells)
             for cell in table.cells:
-                assert cell.printed is not None and 0 < cell.printed < 100, cell.name
+                assert 0 < (cell.printed or 0) < 100, cell.name
                 assert cell.minutes is not None, cell.name
 
 
@@ -117,7 +117,9 @@ def test_ours_stands_beside_the_papers(small: str, tmp_path: Path) -> None:
         assert row["difference"] == pytest.approx(row["accuracy"] - row["printed"])
     assert rows[0]["claimed_epsilon"] > 0, "DPSUR has a rule of its own"
     assert rows[1]["claimed_epsilon"] is None, "DP-SGD has none but the proved one"
-    assert [row["cell"] for row in csv.DictReader((out / "reproduced.csv").open())] == [row["cell"] for row in rows]
+    assert [row["cell"] for row in csv.DictReader((out / "reproduced.csv").read_text().splitlines())] == [
+        row["cell"] for row in rows
+    ]
     before = {path: path.stat().st_mtime_ns for path in out.glob("runs/*/record.json")}
     assert json.loads(call(*arguments)[1])["rows"] == rows
     assert {path: path.stat().st_mtime_ns for path in before} == before, "what is done is not done again"
@@ -144,7 +146,7 @@ def test_what_will_run_and_for_how_long_is_said_before(small: str) -> None:
     assert "a note for the reader" in said
     assert "4 cells, 3 seeds: about 2 minutes" in said
     _, listed = call(small, "--table", "1", "--list", "--json")
-    assert [cell["cell"] for cell in json.loads(listed)][0] == "digits-dpsur-eps1"
+    assert json.loads(listed)[0]["cell"] == "digits-dpsur-eps1"
 
 
 def test_papers_and_tables_are_listed() -> None:

@@ -1,4 +1,4 @@
-"""Means and deviations of private data: two noisy sums through the vault's door, each charged.
+"""Means and deviations of private data: noisy sums through the vault's door, each charged.
 
 Every example counts through a vector of channel means (and one of mean squares) cut to a public length, so what one
 example can change is known beforehand (Tramer and Boneh 2021, with the cuts fixed instead of taken from the data).
@@ -6,6 +6,7 @@ example can change is known beforehand (Tramer and Boneh 2021, with the cuts fix
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -62,3 +63,40 @@ def release_moments(
     mean, square = (total / size for total in sums)
     std = (square - mean**2).clamp(min=smallest_std**2).sqrt()
     return Moments(mean.float(), std.float())
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureSum:
+    """The sum over examples of what a public function makes of each, every vector cut to the length `limit`."""
+
+    features: Callable[[Tensor], Tensor]
+    limit: float
+
+    @property
+    def sensitivity(self) -> float:
+        """No example's vector is longer than the limit."""
+        return self.limit
+
+    def answer(self, taken: Taken) -> Tensor:
+        """Add up the cut vectors; one that is not finite counts nothing."""
+        return torch.stack([self._add_up(batch[0]) for batch in taken.batches()]).sum(0)
+
+    @torch.no_grad()
+    def _add_up(self, x: Tensor) -> Tensor:
+        vectors = self.features(x).double()
+        lengths = vectors.flatten(1).norm(dim=1).reshape(-1, *[1] * (vectors.ndim - 1))
+        cut = vectors * (self.limit / lengths).clamp(max=1)
+        return torch.where(torch.isfinite(lengths) & (lengths > 0), cut, 0.0).sum(0)
+
+
+def release_mean(
+    vault: Vault, features: Callable[[Tensor], Tensor], *, limit: float, noise_multiplier: float
+) -> Tensor:
+    """Release the mean of what a public function makes of the examples: one Gaussian release in the ledger.
+
+    The function must look at each example by itself.
+    """
+    size = len(vault)
+    draw = vault.draw(Everyone(), Dials(size, size, limit, noise_multiplier))
+    total = vault.release(vault.ask(FeatureSum(features, limit), draw), GaussianNoise(noise_multiplier))
+    return (total / size).float()

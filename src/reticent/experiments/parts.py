@@ -17,6 +17,7 @@ def model_of(recipe: Recipe, dataset: data.Dataset) -> nn.Module:
     """
     if recipe.seed is not None:
         torch.manual_seed(recipe.seed)
-    return models.build(
+    network = models.build(
         recipe.model or "mlp", inputs=dataset.inputs, classes=dataset.classes, activation=recipe.activation or "tanh"
     )
+    return network if recipe.centre is None else models.with_centre(network, dataset.inputs)

@@ -42,6 +42,8 @@ class Recipe:
     average_last: float | None = None
     noise_multiplier: float | None = None
     max_grad_norm: float | None = None
+    centre: float | None = None
+    """Noise multiplier of a mean that is released before training and taken away from what the network sees."""
     holdout: int | None = None
     validation: int | None = None
     """So many training examples are set aside and judge the model instead of the test examples, for tuning."""

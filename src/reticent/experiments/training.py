@@ -19,6 +19,7 @@ from reticent import data, defences, methods
 from reticent.accounting import Budget, Guarantee
 from reticent.checkpoint import replace_file, unwritable
 from reticent.errors import ResumeError, SettingError
+from reticent.experiments.centring import centre
 from reticent.experiments.parts import model_of
 from reticent.experiments.recipe import Recipe, check_names
 from reticent.experiments.tracking import JsonLines, write_private_diagnostics
@@ -116,6 +117,7 @@ def prepare(recipe: Recipe, dataset: data.Dataset, out: Path | None = None, *, r
     batch_size = min(recipe.batch_size or size, size)
     delta = recipe.delta if recipe.delta is not None else default_delta(size)
     model = model_of(recipe, dataset)
+    already = centre(model, private, recipe.centre, seed=recipe.seed, folder=out) if recipe.centre is not None else ()
     optimizer = make_optimizer(recipe.optimizer or method.optimizer, model, recipe.lr, recipe.momentum)
     rounds = math.ceil((recipe.epochs or 1) * size / batch_size)
     return Run(
@@ -127,6 +129,7 @@ def prepare(recipe: Recipe, dataset: data.Dataset, out: Path | None = None, *, r
         epochs=recipe.epochs,
         budget=Budget(recipe.epsilon, delta) if recipe.epsilon is not None else None,
         delta=delta,
+        already=already,
         scheduler=make_scheduler(recipe.lr_schedule, optimizer, rounds),
         average_last=recipe.average_last or 0.0,
         seed=recipe.seed,
@@ -154,6 +157,8 @@ def set_aside(train: data.Examples, count: int | None) -> tuple[data.Examples, d
 
 def defended(recipe: Recipe, dataset: data.Dataset) -> Trained:
     """A model trained with an empirical defence: no epsilon, and that is said."""
+    if recipe.centre is not None:
+        raise SettingError(f"{recipe.method} takes no centre: it spends no budget that a mean could be charged to")
     if recipe.epsilon is not None:
         print(f"reticent: {recipe.method} gives no guarantee: epsilon is not kept to", file=sys.stderr)
     shared = {name: getattr(recipe, name) for name in ("epochs", "batch_size", "lr") if getattr(recipe, name)}

@@ -1,6 +1,7 @@
 """The papers' networks; none of them mixes examples, so none has BatchNorm."""
 
 from reticent.models.activations import TemperedSigmoid, activation
+from reticent.models.centring import with_centre
 from reticent.models.convolutional import PublicNormalise, cnn
 from reticent.models.plain import head, linear, mlp
 from reticent.models.recurrent import ReviewRnn, rnn
@@ -26,4 +27,5 @@ __all__ = [
     "scattering_cnn",
     "scattering_linear",
     "vit",
+    "with_centre",
 ]

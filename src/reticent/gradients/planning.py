@@ -18,6 +18,7 @@ from reticent.gradients.general import Written, gradients_of
 from reticent.gradients.layouts import Layout
 from reticent.gradients.randomness import undisturbed
 from reticent.gradients.registry import RULES
+from reticent.gradients.scratch import keep_freed_pages
 from reticent.gradients.tape import NoRule, Plan, Site, Tape
 from reticent.gradients.task import Task
 
@@ -149,6 +150,7 @@ def plan_of(task: Task, batch: Batch, *, again: bool = False) -> Plan | None:
 
 
 def _plan(task: Task, few: Batch, known: Mapping[Site, Layout]) -> Plan | None:
+    keep_freed_pages()
     try:
         plan = Plan({**known, **_locate(task, few)})
         _prove(task, few, plan)

@@ -30,8 +30,8 @@ def make(kind):
         case "lookup, one word":
             return Lookup(torch.zeros(N, 7, dtype=torch.int64), torch.randn(N, 7, 3, dtype=real), 6)
         case "patches":
-            image, outgoing = torch.randn(N, 2, 6, 5, 4, dtype=real), torch.randn(N, 2, 2, 4, 6, dtype=real)
-            return Patches(image, outgoing, (3, 2), (3, 1), (1, 1), 2)
+            image, outgoing = torch.randn(N, 2, 5, 4, 4, dtype=real), torch.randn(N, 2, 2, 4, 6, dtype=real)
+            return Patches(image, outgoing, (3, 2), (3, 1), (1, 1), 2, [(1, 0), (0, 1)])
         case "stacked":
             blocks = [Outer(torch.randn(N, 2, p, dtype=real), torch.randn(N, 2, 4, dtype=real)) for p in (3, 1)]
             return Stacked(tuple(blocks), (3, 1))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from reticent.gradients.forms.dense import Dense, Form, squares
 from reticent.gradients.scratch import empty
@@ -22,8 +21,9 @@ CACHED = 2**20
 class Patches(Form):
     """Gradient of a convolution's weight for every example, from the layer's input and output gradient.
 
-    `image` is the padded input, [examples, frames, *space, channels]; `outgoing` is the output gradient,
-    [examples, frames, *places, channels out]; frames are images of one example that share the layer.
+    `image` is the input, [examples, frames, *space, channels]; `outgoing` is the output gradient,
+    [examples, frames, *places, channels out]; frames are images of one example that share the layer; `sides` is
+    the padding before and after each axis of space.
     """
 
     image: Tensor
@@ -32,6 +32,7 @@ class Patches(Form):
     stride: tuple[int, ...]
     dilation: tuple[int, ...]
     groups: int
+    sides: Sequence[tuple[int, int]]
 
     def measure(self) -> tuple[Tensor, Form]:
         squared = self.image.new_empty(len(self.image))
@@ -44,18 +45,35 @@ class Patches(Form):
         at_once = min(n, max(torch.get_num_threads(), CACHED // (places * taps * channels)))
         patches = empty((at_once, places, taps * channels), self.image, brief=1)
         found = empty((n, out, taps * channels // self.groups), self.image)
+        room = self._room(at_once)
         for start in range(0, n, at_once):
             some = slice(start, min(n, start + at_once))
             held = patches[: some.stop - start]
-            held.view(-1, *self.outgoing.shape[1:-1], *self.kernel, channels).copy_(self._windows(some))
+            held.view(-1, *self.outgoing.shape[1:-1], *self.kernel, channels).copy_(self._windows(room(some)))
             self._multiply(self.outgoing[some].flatten(1, -2), held, found[some])
             if squared is not None:
                 squared[some] = squares(found[some])
         return Dense(found, partial(_channels_second, kernel=self.kernel))
 
-    def _windows(self, some: slice) -> Tensor:
-        """All patches of some examples as one overlapping view."""
-        image = self.image[some]
+    def _room(self, at_once: int) -> Callable[[slice], Tensor]:
+        """Give a function that shows some images padded; the frame of zeros around them is drawn once."""
+        if not any(before or after for before, after in self.sides):
+            return lambda some: self.image[some].contiguous()
+        n, frames, *space, channels = self.image.shape
+        sizes = [size + before + after for size, (before, after) in zip(space, self.sides, strict=True)]
+        padded = empty((at_once, frames, *sizes, channels), self.image, brief=2).zero_()
+        middle = padded
+        for axis, (size, (before, _)) in enumerate(zip(space, self.sides, strict=True)):
+            middle = middle.narrow(2 + axis, before, size)
+
+        def show(some: slice) -> Tensor:
+            middle[: some.stop - some.start].copy_(self.image[some])
+            return padded[: some.stop - some.start]
+
+        return show
+
+    def _windows(self, image: Tensor) -> Tensor:
+        """All patches of padded images as one overlapping view."""
         n_stride, frame_stride, *space, channel_stride = image.stride()
         steps = [size * step for size, step in zip(space, self.stride, strict=True)]
         within = [size * gap for size, gap in zip(space, self.dilation, strict=True)]
@@ -85,12 +103,3 @@ class Patches(Form):
 
 def _channels_second(found: Tensor, kernel: tuple[int, ...]) -> Tensor:
     return found.view(*found.shape[:2], *kernel, -1).movedim(-1, 2)
-
-
-def padded(image: Tensor, padding: Sequence[tuple[int, int]]) -> Tensor:
-    """Bring channels last and pad every axis of space, as one contiguous tensor."""
-    last = image.movedim(1, -1)
-    if any(before or after for before, after in padding):
-        sides = [side for pair in reversed(padding) for side in pair]
-        return functional.pad(last, (0, 0, *sides))
-    return last.contiguous()

@@ -10,7 +10,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from reticent.gradients.forms import Dense, Patches
-from reticent.gradients.forms.patches import padded
 from reticent.gradients.layouts import Layout
 from reticent.gradients.registry import rule
 from reticent.gradients.uses import Forms, Use
@@ -35,8 +34,8 @@ def _sides(padding: Sizes | str, kernel: Sequence[int], dilation: Sequence[int])
 
 
 def _frames(use: Use, image: Tensor) -> Tensor:
-    """View channels-last images as [examples, frames, *space, channels]."""
-    first = use.first(image)
+    """View images as [examples, frames, *space, channels]."""
+    first = use.first(image.movedim(1, -1))
     return first.unsqueeze(1) if use.layout is Layout.FIRST else first
 
 
@@ -58,10 +57,9 @@ def _convolution(function: Callable[..., Tensor], dimensions: int) -> None:
 
         def forms(gradient: Tensor) -> Forms:
             if use.wants(weight):
-                image = padded(input, _sides(padding, kernel, gaps))
-                outgoing = gradient.movedim(1, -1).contiguous()
-                steps = _each(stride, dimensions)
-                yield weight, Patches(_frames(use, image), _frames(use, outgoing), kernel, steps, gaps, groups)
+                image, outgoing = _frames(use, input), _frames(use, gradient).contiguous()
+                steps, sides = _each(stride, dimensions), _sides(padding, kernel, gaps)
+                yield weight, Patches(image, outgoing, kernel, steps, gaps, groups, sides)
             yield from _bias(use, bias, gradient)
 
         value = use.plain(weight)
@@ -92,10 +90,9 @@ def _transposed(function: Callable[..., Tensor], dimensions: int) -> None:
 
         def forms(gradient: Tensor) -> Forms:
             if use.wants(weight):
-                image = padded(gradient, _sides(padding, kernel, gaps))
-                places = input.movedim(1, -1).contiguous()
-                steps = _each(stride, dimensions)
-                yield weight, Patches(_frames(use, image), _frames(use, places), kernel, steps, gaps, groups)
+                image, places = _frames(use, gradient), _frames(use, input).contiguous()
+                steps, sides = _each(stride, dimensions), _sides(padding, kernel, gaps)
+                yield weight, Patches(image, places, kernel, steps, gaps, groups, sides)
             yield from _bias(use, bias, gradient)
 
         rest = (stride, padding, output_padding, groups, dilation)

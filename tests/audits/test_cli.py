@@ -90,7 +90,7 @@ def test_what_a_planted_bug_did_is_not_kept_as_an_audit_of_the_run(run: Path, tm
     assert ask(*words, "--plant", "no-noise")[0] == 1
     assert not (tmp_path / "run" / "audit.json").exists()
     assert ask(*words)[0] == 0
-    assert stored(tmp_path / "run" / "audit.json")["name"] == "one step, every example drawn"
+    assert stored(tmp_path / "run" / "audit.json")["name"] == "one step"
 
 
 def test_an_audit_of_a_run_that_proves_nothing_is_kept_as_strict_json(tmp_path: Path) -> None:

@@ -110,7 +110,15 @@ def attack(name: str, mu: float, seed: int, **changes: Any) -> dict[str, Any]:
         "heldout": {"balanced": float(ndtr(mu / 2)), "threshold": 0.0, "chosen": "heldout", "advantage": 0.1},
         "at_low_rates": [{"fpr": 0.01, "tpr": 0.02, "low": 0.015, "high": 0.03, "stable": True}],
         "refused": ["TPR at 0.10% FPR needs at least 1000 non-members"],
+        "histogram": bars(mu),
     } | changes
+
+
+def bars(mu: float) -> dict[str, Any]:
+    """Scores of 2000 members and 2000 others, `mu` apart, as an attack stores them."""
+    edges = np.linspace(-4, 4 + mu, 31)
+    counts = (np.rint(2000 * np.diff(ndtr(edges - shift))).astype(int).tolist() for shift in (mu, 0.0))
+    return dict(zip(("edges", "members", "outsiders"), (edges.tolist(), *counts), strict=True))
 
 
 def everything() -> list[dict[str, Any]]:

@@ -125,6 +125,15 @@ def test_attacks_are_thinned_and_come_with_what_is_permitted(folder: Path) -> No
     assert drawn["Without privacy, seed 0", "LiRA online"]["permitted"] is None
 
 
+def test_histograms_are_those_of_the_attack(folder: Path) -> None:
+    results = read(folder)
+    drawn = {(entry["of"], entry["attack"]): entry for entry in facts(results, summarise(results.runs))["histograms"]}
+    mine = drawn["DP-SGD, epsilon 3, seed 0", "LiRA online"]
+    stored = next(entry for entry in results.attacks if entry["attack"] == "LiRA online" and entry["run"][0] == "d")
+    assert {name: mine[name] for name in ("edges", "members", "outsiders")} == stored["histogram"]
+    assert sum(mine["members"]) == pytest.approx(2000, abs=10)
+
+
 def test_an_own_permitted_curve_wins(folder: Path, records: Any) -> None:
     curve = {"fpr": [0.0, 1.0], "tpr": [0.1, 1.0]}
     (folder / "attacks.json").write_text(
@@ -137,7 +146,8 @@ def test_an_own_permitted_curve_wins(folder: Path, records: Any) -> None:
 
 def test_the_answers_of_the_attack_and_audit_commands_are_understood(folder: Path, records: Any) -> None:
     """`reticent attack runs/a` leaves attack/attack.json there; an audit of a method names no run."""
-    bare = {name: value for name, value in records.attack("rmia", 0.5, 0).items() if name not in ("fpr", "tpr")}
+    pictures = ("fpr", "tpr", "histogram")  # which older answers do not have
+    bare = {name: value for name, value in records.attack("rmia", 0.5, 0).items() if name not in pictures}
     answer = {"run": "elsewhere/auto_s-eps1-seed0", "attacks": [bare], "blind": bare | {"attack": "blind"}}
     answer["above_what_is_permitted"] = ["rmia"]
     place = folder / "runs" / "auto_s-eps1-seed0" / "attack"
@@ -152,6 +162,38 @@ def test_the_answers_of_the_attack_and_audit_commands_are_understood(folder: Pat
     assert "DP-Adam" in page
     assert page.count("beyond the guarantee</span>") == 1, "an alarm must be seen"
     assert len(embedded(page, "facts")["attacks"]) == 3, "only what has a ROC is drawn"
+    assert len(embedded(page, "facts")["histograms"]) == 3
+
+
+def test_attacks_without_any_picture_are_a_table_alone(folder: Path, records: Any) -> None:
+    for path in folder.rglob("attacks.json"):
+        path.unlink()
+    bare = records.attack("rmia", 0.5, 0, run="auto_s-eps1-seed0", fpr=None, tpr=None, histogram=None)
+    (folder / "attacks.json").write_text(json.dumps(bare))
+    page = write_page(folder).read_text()
+    identities = [attributes.get("id") for _, attributes in Reader(page).elements]
+    assert "attacks" in identities
+    assert not {"chart-attacks", "chart-scores", "attacked"} & set(identities)
+
+
+def test_an_audit_shows_the_run_and_its_step(folder: Path) -> None:
+    step = {"lower": 0.8, "upper": 1.3, "delta": 1e-5}
+    audit = {"name": "one run, 100 canaries", "verdict": "consistent", "lower": 0.1, "upper": 3.0, "confidence": 0.95}
+    place = folder / "runs" / "dpsgd-eps3-seed0" / "audit.json"
+    place.write_text(json.dumps(audit | {"step": step, "said_by": []}))
+    (folder / "audit.json").unlink()
+    assert [(entry["name"], entry["lower"], entry["upper"]) for entry in read(folder).audits] == [
+        ("one run, 100 canaries", 0.1, 3.0),
+        ("one step", 0.8, 1.3),
+    ]
+    said = next(
+        said
+        for said in embedded(write_page(folder).read_text(), "statements")
+        if "DP-SGD at epsilon 3" in said["title"]
+    )
+    assert said["Audit"][0].endswith("epsilon is at least 0.10 (confidence 95 %), and promised to be at most 3.00.")
+    place.write_text(json.dumps(audit | step | {"name": "one step", "step": step, "said_by": []}))
+    assert len(read(folder).audits) == 1, "an audit of the step alone is shown once"
 
 
 def test_one_run_of_train_makes_a_page_too(tmp_path: Path) -> None:
@@ -162,6 +204,16 @@ def test_one_run_of_train_makes_a_page_too(tmp_path: Path) -> None:
     page = write_page(tmp_path / "run").read_text()
     assert "DP-SGD" in page
     assert len(embedded(page, "statements")) == 1
+
+
+def test_a_plain_run_is_called_what_it_is(tmp_path: Path) -> None:
+    from reticent.experiments.plain import train_plain
+    from reticent.experiments.recipe import Recipe
+
+    train_plain(Recipe(data="digits", epochs=1.0, seed=0), tmp_path)
+    (run,) = read(tmp_path).runs
+    assert (run["label"], run["kind"]) == ("plain", "plain")
+    assert "Without privacy" in write_page(tmp_path).read_text()
 
 
 def test_a_comparison_of_which_all_failed_makes_a_page(tmp_path: Path, records: Any) -> None:

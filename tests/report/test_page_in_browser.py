@@ -74,7 +74,7 @@ def page(browser: Any, folder: Path) -> Iterator[Any]:
     """The browser with the page opened; whatever a test does, nothing may be complained of on the console."""
     browser.get_log("performance")
     browser.get(write_page(folder, private=True).as_uri())
-    wait(lambda: browser.execute_script("return document.querySelectorAll('.chart svg').length") == 6)
+    wait(lambda: browser.execute_script("return document.querySelectorAll('.chart svg').length") == 7)
     yield browser
     complaints = browser.get_log("browser")
     emulate(browser, width=1280)
@@ -138,6 +138,29 @@ def test_points_tell_more_when_hovered(page: Any) -> None:
         wait(lambda says=says: any(says in tip.text for tip in all_of(page, "#chart-accuracy [aria-label=tip]")))
 
 
+def test_an_attack_tells_more_when_hovered(page: Any) -> None:
+    for chart, says in (("#chart-attacks", "false alarms"), ("#chart-scores", "members")):
+        svg = all_of(page, f"{chart} svg")[0]
+        page.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", svg)
+        across = page.execute_script(
+            "const b = arguments[0].getBoundingClientRect(); return [b.x + b.width * 0.8, b.y + b.height * 0.3]", svg
+        )
+        page.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": "mouseMoved", "x": across[0], "y": across[1]})
+        wait(lambda chart=chart, says=says: any(says in tip.text for tip in all_of(page, f"{chart} [aria-label=tip]")))
+
+
+def test_an_attack_can_be_hidden_in_both_charts(page: Any) -> None:
+    lines = "return document.querySelectorAll('#chart-attacks [aria-label=line] path').length"
+    boxes = "return document.querySelector('#chart-scores').textContent"
+    before = page.execute_script(lines)
+    assert "LiRA online" in page.execute_script(boxes)
+    button = next(button for button in all_of(page, "#attack-legend button") if button.text == "LiRA online")
+    page.execute_script("arguments[0].click()", button)
+    assert page.execute_script(lines) == before - 2, "the sure part and the thin one"
+    assert "LiRA online" not in page.execute_script(boxes)
+    assert "loss threshold" in page.execute_script(boxes)
+
+
 def test_claimed_epsilons_are_hollow(page: Any) -> None:
     drawn = "[...document.querySelectorAll('#chart-accuracy [aria-label=dot]')]"
     hollow = f"{drawn}.filter((dots) => dots.getAttribute('fill') === 'var(--surface)')"
@@ -196,6 +219,37 @@ def test_the_keyboard_is_enough_to_sort_and_to_hide(page: Any) -> None:
     assert names == sorted(names, key=str.casefold)
     all_of(page, "#legend button")[1].send_keys(Keys.SPACE)
     assert all_of(page, "#legend button")[1].get_attribute("aria-pressed") == "false"
+
+
+def test_the_keyboard_reaches_every_control(page: Any) -> None:
+    """From the top, Tab comes by everything that can be used, and nothing holds it fast."""
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    wanted = page.execute_script(
+        "window.reached = new Set(); document.activeElement.blur(); window.scrollTo(0, 0);"
+        "document.addEventListener('focusin', (event) => window.reached.add(event.target));"
+        "window.controls = [...document.querySelectorAll('a[href], button, select, summary, .scroll, .chart svg')];"
+        "return window.controls.filter((e) => e.checkVisibility()).length"
+    )
+    assert wanted > 50
+    ActionChains(page).send_keys(*[Keys.TAB] * (wanted + 5)).perform()
+    missed = (
+        "return window.controls.filter((e) => e.checkVisibility() && !window.reached.has(e)).map((e) => e.outerHTML)"
+    )
+    assert page.execute_script(missed) == []
+
+
+def test_arrow_keys_tell_what_hovering_tells(page: Any) -> None:
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    page.execute_script("document.querySelector('#chart-spending svg').focus()")
+    ActionChains(page).send_keys(*[Keys.ARROW_UP, Keys.ARROW_RIGHT] * 4).perform()
+    told = "#chart-spending [aria-label=tip]"
+    wait(lambda: any("epsilon" in tip.text for tip in all_of(page, told)))
+    ActionChains(page).send_keys(Keys.TAB).perform()
+    wait(lambda: not any("epsilon" in tip.text for tip in all_of(page, told)))
 
 
 def test_a_series_can_be_hidden_and_shown_again(page: Any) -> None:
@@ -289,5 +343,8 @@ def test_everything_has_a_name_and_an_order(page: Any) -> None:
     assert levels.count(1) == 1
     assert all(after - before <= 1 for before, after in pairwise(levels))
     assert page.execute_script("return document.documentElement.lang") == "en"
+    assert page.title
+    theme = all_of(page, "#theme")[0]
+    assert theme.text.lower() in theme.get_attribute("aria-label").lower(), "who speaks to it says what is seen"
     identities = page.execute_script("return [...document.querySelectorAll('[id]')].map((e) => e.id)")
     assert len(identities) == len(set(identities))

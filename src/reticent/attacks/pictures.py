@@ -11,8 +11,8 @@ from reticent.attacks.metrics import Scores, roc
 
 POINTS = 200
 BARS = 30
-BEYOND = 0.005
-"""The share of scores on each side that lies beyond the axis: a few extreme ones would squeeze all others together."""
+REACH = 3.0
+"""How far the axis goes beyond the middle half of the scores, in widths of it: wild ones would squeeze the others."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,10 @@ def histogram(scores: Scores, bars: int = BARS) -> Histogram:
     Histogram(edges=(0.0, 1.0, 2.0), members=(0, 2), outsiders=(1, 1))
     """
     everything = np.concatenate([scores.members, scores.outsiders])
-    low, high = np.quantile(everything, [BEYOND, 1 - BEYOND], method="closest_observation")
-    edges = np.histogram_bin_edges([], bars, (low, high))  # of nothing: the range alone decides
+    low, quarter, three_quarters, high = np.quantile(everything, [0.0, 0.25, 0.75, 1.0])
+    reach = REACH * (three_quarters - quarter) or np.inf  # most scores may be one and the same
+    within = max(low, quarter - reach), min(high, three_quarters + reach)
+    edges = np.histogram_bin_edges([], bars, within)  # of nothing: the range alone decides
     counts = (np.histogram(side.clip(edges[0], edges[-1]), edges)[0] for side in (scores.members, scores.outsiders))
     members, outsiders = (tuple(count.tolist()) for count in counts)
     return Histogram(_short(edges), members, outsiders)

@@ -97,7 +97,7 @@ def _audit_run(
     method = _method(recipe["method"], result["noise_multiplier"], recipe["max_grad_norm"], **recipe["options"])
     answer = _audit_method(method, tell=tell, **settings)
     answer["step"] = {name: answer[name] for name in ("lower", "upper", "delta")}
-    answer["name"] = "one step, every example drawn"
+    answer["name"] = "one step"
     if canaries != 0:
         found.append(_one_run(result, canaries, alpha=settings["alpha"], seed=settings["seed"] or 0))
         tell(found[-1])

@@ -89,8 +89,8 @@ def _round(line: str) -> float:
 class TensorBoard:
     """Writes the same public numbers for TensorBoard (`pip install reticent[tensorboard]`).
 
-    After a crash, the rounds that are run again replace those that were written before it. TensorBoard wants a time with
-    every number; it gets the round's, since real times are private.
+    After a crash, the rounds that are run again replace those that were written before it. Every number wants a time
+    beside it: it gets the round's, since real times are private.
     """
 
     def __init__(self, folder: Path, meter: Meter | None = None):

@@ -22,6 +22,7 @@ def facts(results: Results, rows: list[Row]) -> dict[str, Any]:
         "spending": _spending(results.done),
         "classes": _classes(results.done),
         "attacks": [_attack(entry, results) for entry in results.attacks if entry.get("fpr")],
+        "histograms": [_histogram(entry, results) for entry in results.attacks if entry.get("histogram")],
         "audits": [_audit(entry, results) for entry in results.audits],
         "private": results.private,
     }
@@ -90,6 +91,18 @@ def _attack(entry: Record, results: Results) -> dict[str, Any]:
         "outsiders": entry["outsiders"],
         "roc": _thinned(entry["fpr"], entry["tpr"]),
         "permitted": list(zip(permitted["fpr"], permitted["tpr"], strict=True)) if permitted else None,
+    }
+
+
+def _histogram(entry: Record, results: Results) -> dict[str, Any]:
+    """The scores of one attack, bar by bar; scores of different attacks have no unit in common."""
+    bars = entry["histogram"]
+    return {
+        "of": title(entry, results),
+        "attack": entry["attack"],
+        "edges": bars["edges"],
+        "members": bars["members"],
+        "outsiders": bars["outsiders"],
     }
 
 

@@ -48,6 +48,7 @@ def render(results: Results) -> str:
             plain=next((row for row in rows if row.kind == "plain" and row.accuracy), None),
             verdicts=verdicts(rows),
             rocs=any(entry.get("fpr") for entry in results.attacks),
+            histograms=any(entry.get("histogram") for entry in results.attacks),
             claims=any(row.claimed_epsilon is not None for row in rows),
             budgets=sorted({(row.target_epsilon, row.delta) for row in rows if row.target_epsilon and row.delta}),
             statements=statements,

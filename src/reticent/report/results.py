@@ -57,7 +57,7 @@ def read(folder: Path, *, private: bool = False) -> Results:
     return Results(
         runs,
         sorted(attacks, key=lambda entry: order.get(entry["run"], len(order))),
-        gather("audit.json", _entries),
+        gather("audit.json", _audits),
         gather("private-diagnostics.jsonl", _lines) if private else [],
     )
 
@@ -69,12 +69,25 @@ def _named(entry: Record, place: str, known: set[str]) -> Record:
 
 
 def _attacks(path: Path) -> list[Record]:
-    """The entries in an answer of `reticent attack`: its attacks, the shadows pooled, and the blind baseline."""
+    """The entries in an answer of `reticent attack`: its attacks, the shadows pooled, canaries, the blind baseline."""
     entries = []
     for answer in _entries(path):
         beyond = answer.get("above_what_is_permitted", [])
         entries += [entry | {"exceeds": entry["attack"] in beyond} for entry in answer["attacks"]]
-        entries += [answer[name] for name in ("pooled", "blind") if answer.get(name) is not None]
+        entries += [answer[name] for name in ("pooled", "canaries", "blind") if answer.get(name) is not None]
+    return entries
+
+
+def _audits(path: Path) -> list[Record]:
+    """The entries in answers of `reticent audit`: the run as a whole, and one step of its method by itself."""
+    entries = []
+    for answer in _entries(path):
+        entries.append(answer)
+        step = answer.get("step") or {}
+        if step.get("upper") is not None and any(answer[name] != step[name] for name in ("lower", "upper")):
+            doubted = any(probe.startswith("step") for probe in answer["said_by"])
+            verdict = "contradicted" if doubted else "consistent"
+            entries.append(answer | step | {"name": "one step", "verdict": verdict})
     return entries
 
 
@@ -102,16 +115,18 @@ def _single(folder: Path) -> Record:
     """The answer of `train` as the record of one run."""
     answer = json.loads((folder / "result.json").read_text())
     recipe, guarantee = answer["recipe"], answer["guarantee"]
+    plain = answer.get("optimizer") is not None  # only plain training chooses its optimizer
+    method = "plain" if plain else recipe["method"]
     return {
         **answer,
         "run": folder.name,
-        "label": recipe["method"],
-        "kind": "private",
+        "label": method,
+        "kind": "plain" if plain else "private",
         "status": "done",
         "error": None,
         "data": recipe["data"],
         "model": recipe["model"],
-        "method": recipe["method"],
+        "method": method,
         "seed": recipe["seed"],
         "target_epsilon": recipe["epsilon"],
         "epsilon": guarantee["epsilon"],

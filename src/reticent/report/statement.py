@@ -40,7 +40,7 @@ def statement(run: Record, results: Results, rows: list[Row]) -> Statement:
         "Kind of privacy": _kind(guarantee),
         "Who is protected": _unit(guarantee),
         "Who is trusted": _trust(guarantee),
-        "What is covered, and what is not": _coverage(guarantee, results),
+        "What is covered, and what is not": _coverage(run, guarantee, results),
         "Mechanism": _mechanism(run),
         "Accountant": _accountant(run, guarantee),
         "Status": [_status(guarantee)],
@@ -116,7 +116,7 @@ def _trust(guarantee: Guarantee) -> Sentences:
     return said + [f"Covered: {what}." for what in guarantee.covers]
 
 
-def _coverage(guarantee: Guarantee, results: Results) -> Sentences:
+def _coverage(run: Record, guarantee: Guarantee, results: Results) -> Sentences:
     said = [f"Not covered: {what}." for what in guarantee.excludes]
     said += [f"Assumed: {what}." for what in guarantee.assumptions]
     others = len([run for run in results.done if run["kind"] == "private"]) - 1
@@ -125,6 +125,8 @@ def _coverage(guarantee: Guarantee, results: Results) -> Sentences:
             f"Not covered: the {others} other private runs of this page. They learned from the same examples; whoever "
             "publishes several of these models, or picks one by its accuracy here, spends the sum of their budgets."
         )
+    if _about(run, results.attacks):
+        said.append("Not covered: the figures of the attacks, which were told which examples were trained on.")
     return [*said, "Not covered: the test examples, on which accuracy was measured without noise."]
 
 
@@ -172,9 +174,13 @@ def _audit(run: Record, results: Results) -> Sentences:
     audits = _about(run, results.audits)
     return [
         f"{entry.get('name', 'Audit')}: {entry['verdict']}; epsilon is at least {entry['lower']:.2f} "
-        f"(confidence {percent(entry['confidence'], 0)})."
+        f"(confidence {percent(entry['confidence'], 0)}), {_at_most(entry['upper'])}."
         for entry in audits
     ] or ["This model was not audited: the figure above is an upper bound, and no lower one was measured."]
+
+
+def _at_most(upper: float | None) -> str:
+    return "and nothing is promised" if upper is None else f"and promised to be at most {round_up(upper)}"
 
 
 def _attacks(run: Record, results: Results) -> Sentences:

@@ -1,12 +1,13 @@
 // The charts, one function each.
 const HALO = { stroke: "var(--surface)", strokeWidth: 4 };
 const budgets = [...new Set(facts.points.map((point) => point.target).filter((target) => target !== null))].sort((a, b) => a - b);
-const chosen = { spending: budgets.at(-1), classes: budgets.at(-1), attacked: (facts.attacks.find((attack) => attack.permitted) ?? facts.attacks[0])?.of };
+const chosen = { spending: budgets.at(-1), classes: budgets.at(-1), attacked: (facts.attacks.find((attack) => attack.permitted) ?? facts.attacks[0] ?? facts.histograms[0])?.of };
 
 function setUpCharts() {
   chart("chart-accuracy", "Accuracy against proved epsilon, by method", accuracyChart);
   chart("chart-spending", "Epsilon over the rounds, by method", spendingChart);
   chart("chart-attacks", "True against false positive rate of each attack, with what the guarantee permits", attackChart);
+  chart("chart-scores", "Scores of members and of others, by attack", scoreChart);
   chart("chart-audit", "Lower and upper bound of epsilon, by audit", auditChart);
   chart("chart-classes", "Accuracy of each class, by method", classChart);
   chart("chart-private", "Share of examples that were bounded, by round: private", privateChart);
@@ -119,12 +120,17 @@ function spread(ends) {
 
 // -- attacks --------------------------------------------------------------------------------------------------------
 
-const attackLooks = looks([...new Set(facts.attacks.map((attack) => attack.attack))]);
+// The blind baseline never asks the model: it shows what the examples alone give away, and is drawn apart.
+const BLIND = "blind";
+const attackNames = [...new Set([...facts.attacks, ...facts.histograms].map((entry) => entry.attack))].sort((a, b) => (a === BLIND) - (b === BLIND));
+const attackLooks = looks(attackNames.filter((name) => name !== BLIND)).set(BLIND, { colour: "var(--soft)", symbol: "circle" });
 const hiddenAttacks = new Set();
+const ofChosen = (entries) => entries.filter((entry) => entry.of === chosen.attacked);
+const isAttackShown = (entry) => !hiddenAttacks.has(entry.attack);
 
 function attackChart(width) {
-  const attacks = facts.attacks.filter((attack) => attack.of === chosen.attacked);
-  const shown = attacks.filter((attack) => !hiddenAttacks.has(attack.attack));
+  const attacks = ofChosen(facts.attacks);
+  const shown = attacks.filter(isAttackShown);
   const permitted = attacks.find((attack) => attack.permitted)?.permitted;
   const most = d3.max(attacks, (attack) => attack.outsiders) ?? 1000;
   const floor = 10 ** Math.max(-5, Math.min(-2, Math.floor(Math.log10(1 / most))));
@@ -142,15 +148,46 @@ function attackChart(width) {
       ...(permitted ? [
         Plot.areaY(permitted.filter(([fpr]) => fpr >= floor), { x: ([fpr]) => fpr, y1: ([, tpr]) => Math.max(tpr, floor), y2: 1, fill: "var(--bad)", fillOpacity: 0.1 }),
         Plot.line(permitted.filter(([fpr]) => fpr >= floor), { x: ([fpr]) => fpr, y: ([, tpr]) => Math.max(tpr, floor), stroke: "var(--bad)", strokeWidth: 1.5 }),
-        Plot.text(["ruled out by the guarantee"], { frameAnchor: "top-left", dx: 10, dy: 10, fill: "var(--bad)" }),
+        Plot.text([side < 420 ? "ruled out" : "ruled out by the guarantee"], { frameAnchor: "top-left", dx: 10, dy: 10, fill: "var(--bad)" }),
       ] : []),
       Plot.line([[floor, floor], [1, 1]], { stroke: "var(--soft)", strokeDasharray: "6,4" }),
       ...shown.flatMap((attack) => {
         const mine = points.filter((point) => point.attack === attack.attack);
-        const line = { x: "fpr", y: "tpr", stroke: attackLooks.get(attack.attack).colour, curve: "step-after" };
+        const dashed = attack.attack === BLIND ? { strokeDasharray: "3,3" } : {};
+        const line = { x: "fpr", y: "tpr", stroke: attackLooks.get(attack.attack).colour, curve: "step-after", ...dashed };
         return [Plot.line(mine, { ...line, strokeWidth: 0.8 }), Plot.line(mine.filter(sure), { ...line, strokeWidth: 2.2 })];
       }),
       tip(points, { x: "fpr", y: "tpr", title: (point) => `${point.attack}\n${percent(point.tpr, 2)} found at ${percent(point.fpr, 2)} false alarms` }),
+    ],
+  };
+}
+
+// Scores have no unit in common: every attack has a box of its own, from its lowest bar to its highest.
+function scoreChart(width) {
+  const shown = ofChosen(facts.histograms).filter(isAttackShown);
+  if (!shown.length) return null;
+  const across = Math.max(2, Math.min(shown.length, Math.floor(width / 235)));
+  const boxes = shown.map((entry, i) => ({ ...entry, column: i % across, row: Math.floor(i / across) }));
+  const bars = boxes.flatMap((box) => {
+    const [members, outsiders] = [d3.sum(box.members), d3.sum(box.outsiders)];
+    const most = d3.max(box.members.map((count, i) => Math.max(count / members, box.outsiders[i] / outsiders)));
+    return box.members.map((count, i) => ({
+      ...box, at: (i + 0.5) / box.members.length, ours: count / members / most, theirs: box.outsiders[i] / outsiders / most,
+      says: [box.attack, `scores from ${box.edges[i]} to ${box.edges[i + 1]}`, `${count} of ${members} members`, `${box.outsiders[i]} of ${outsiders} others`].join("\n"),
+    }));
+  });
+  const rows = d3.max(boxes, (box) => box.row) + 1;
+  const place = { fx: "column", fy: "row" };
+  const steps = { ...place, x: "at", curve: "step" };
+  return {
+    width, height: rows * 124 + 8, margin: 4,
+    fx: { axis: null, padding: 0.06 }, fy: { axis: null, padding: 0.2 }, x: { axis: null, domain: [0, 1] }, y: { axis: null, domain: [0, 1.3] },
+    marks: [
+      Plot.ruleY(boxes, { ...place, y: 0, stroke: "var(--line)" }),
+      Plot.areaY(bars, { ...steps, y: "ours", fill: "var(--s1)", fillOpacity: 0.35 }),
+      Plot.lineY(bars, { ...steps, y: "theirs", stroke: "var(--s2)", strokeWidth: 1.8 }),
+      Plot.text(boxes, { ...place, frameAnchor: "top-left", text: "attack", fontWeight: 600, fill: "var(--ink)", dy: 2 }),
+      tip(bars, { ...place, x: "at", y: (bar) => Math.max(bar.ours, bar.theirs), title: "says" }),
     ],
   };
 }
@@ -234,6 +271,7 @@ function privateChart(width) {
     marks: [
       grid(Plot.gridY),
       Plot.line(records, { x: "round", y: (record) => record.bounded / record.drawn, z: "run", stroke: "var(--bad)" }),
+      tip(records, { x: "round", y: (record) => record.bounded / record.drawn, title: (record) => `round ${record.round}: ${percent(record.bounded / record.drawn)} bounded` }),
     ],
   };
 }

@@ -18,6 +18,7 @@ function chart(id, describe, options) {
     if (made === null) return place.replaceChildren(emptyNote());
     const svg = Plot.plot({ ...made, ariaLabel: describe, style: { background: "none", color: "var(--ink)" } });
     svg.setAttribute("role", "img");
+    setUpKeys(svg);
     place.replaceChildren(svg);
   };
   charts.push(draw);
@@ -26,6 +27,28 @@ function chart(id, describe, options) {
     if (place.clientWidth !== width) { width = place.clientWidth; draw(); }
   }).observe(place);
 }
+
+// The arrow keys move a pointer over a chart: what hovering tells can be had without a mouse.
+const STEP = 12;
+const MOVES = { ArrowLeft: [-STEP, 0], ArrowRight: [STEP, 0], ArrowUp: [0, -STEP], ArrowDown: [0, STEP] };
+
+function setUpKeys(svg) {
+  let at = null;
+  svg.tabIndex = 0;
+  svg.setAttribute("aria-keyshortcuts", Object.keys(MOVES).join(" "));
+  svg.addEventListener("keydown", (event) => {
+    const move = MOVES[event.key];
+    if (!move) return;
+    event.preventDefault();
+    const box = svg.getBoundingClientRect();
+    const [x, y] = at ?? [box.width / 2, box.height / 2];
+    at = [Math.max(0, Math.min(box.width, x + move[0])), Math.max(0, Math.min(box.height, y + move[1]))];
+    point(svg, "pointermove", box.x + at[0], box.y + at[1]);
+  });
+  svg.addEventListener("blur", () => point(svg, "pointerleave", 0, 0));
+}
+
+const point = (svg, kind, clientX, clientY) => svg.dispatchEvent(new PointerEvent(kind, { clientX, clientY, pointerType: "mouse" }));
 
 function emptyNote() {
   const note = document.createElement("p");

@@ -15,9 +15,9 @@ function setUpLegends() {
 function setUpAttacks() {
   const select = document.getElementById("attacked");
   if (!select) return;
-  select.append(...[...new Set(facts.attacks.map((attack) => attack.of))].map((of) => new Option(of, of, false, of === chosen.attacked)));
+  select.append(...[...new Set([...facts.attacks, ...facts.histograms].map((entry) => entry.of))].map((of) => new Option(of, of, false, of === chosen.attacked)));
   select.addEventListener("change", () => { chosen.attacked = select.value; drawAll(); });
-  const entries = [...attackLooks].map(([attack, look]) => ({ key: attack, name: attack, look }));
+  const entries = attackNames.map((attack) => ({ key: attack, name: attack, look: attackLooks.get(attack) }));
   toggles("attack-legend", entries, (attack) => hiddenAttacks.has(attack), (attack) => {
     hiddenAttacks.has(attack) ? hiddenAttacks.delete(attack) : hiddenAttacks.add(attack);
     drawAll();

@@ -1,7 +1,7 @@
 // Colours: as the system says, or as the reader chooses; the choice is not stored, since a page on disk is many pages.
 function setUpTheme() {
   const button = document.getElementById("theme");
-  const themes = [["", "Auto", "as the system"], ["light", "Light", "light"], ["dark", "Dark", "dark"]];
+  const themes = [["", "Auto", "auto, as the system"], ["light", "Light", "light"], ["dark", "Dark", "dark"]];
   let chosen = 0;
   button.addEventListener("click", () => {
     chosen = (chosen + 1) % themes.length;

@@ -86,7 +86,8 @@ def test_commands_are_understood(page: Path) -> None:
 
 def check_train(given: dict[str, object]) -> None:
     """The settings of a train command fit its dataset and its method."""
-    flags = {name: value for name, value in given.items() if name not in {"set_", "config", "out", "resume", "as_json"}}
+    apart = {"set_", "config", "out", "resume", "tensorboard", "as_json"}
+    flags = {name: value for name, value in given.items() if name not in apart}
     recipe = read_recipe(None, parse_changes(list(given["set_"] or ())) | flags).filled()  # type: ignore[call-overload]
     check_names(recipe)
     options = {"noise_multiplier": recipe.noise_multiplier, "max_grad_norm": recipe.max_grad_norm} | recipe.options

@@ -186,9 +186,16 @@ def _at_most(upper: float | None) -> str:
 def _attacks(run: Record, results: Results) -> Sentences:
     attacks = _about(run, results.attacks)
     return [
-        f"{entry['attack']}: AUC {entry['auc']:.3f} on {entry['members']:,} members and {entry['outsiders']:,} others."
+        f"{entry['attack']}: AUC {entry['auc']:.3f} on {entry['members']:,} members and {entry['outsiders']:,} others"
+        + "".join(_found(rate) for rate in entry.get("at_low_rates", []))
+        + "."
         for entry in attacks
     ] or ["This model was not attacked."]
+
+
+def _found(rate: Record) -> str:
+    between = f"{percent(rate['low'], 2)} to {percent(rate['high'], 2)}"
+    return f"; {percent(rate['tpr'], 2)} found ({between}) at {100 * rate['fpr']:g} % false alarms"
 
 
 def _use(run: Record, rows: list[Row]) -> Sentences:

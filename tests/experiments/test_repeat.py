@@ -23,6 +23,7 @@ from reticent.experiments.training import set_aside, train
 RECIPES: dict[str, dict[str, Any]] = {
     "plain": {},
     "dpsgd": {"epsilon": 3.0},
+    "centred": {"epsilon": 3.0, "centre": 8.0},
     "hold-out": {"method": "sa_dpsgd", "epsilon": 3.0, "holdout": 100},
     "advreg": {"method": "advreg", "options": {"reference_share": 0.4}},
     "selena": {"method": "selena", "options": {"K": 3, "L": 1}},

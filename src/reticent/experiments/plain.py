@@ -44,7 +44,7 @@ def train_plain(recipe: Recipe, out: Path, *, tell: Tell | None = None) -> dict[
 
 
 def is_plain(answer: dict[str, Any]) -> bool:
-    """Whether a finished run was trained plainly: no other training chooses its optimizer, and says which.
+    """Whether a finished run was trained plainly: no other answer tells of an optimizer beside the recipe.
 
     >>> is_plain({"accuracy": 0.9, "optimizer": {"name": "adam"}})
     True

@@ -115,7 +115,7 @@ def _single(folder: Path) -> Record:
     """The answer of `train` as the record of one run."""
     answer = json.loads((folder / "result.json").read_text())
     recipe, guarantee = answer["recipe"], answer["guarantee"]
-    plain = answer.get("optimizer") is not None  # only plain training chooses its optimizer
+    plain = answer.get("optimizer") is not None  # only plain training has one beside its recipe
     method = "plain" if plain else recipe["method"]
     return {
         **answer,

@@ -28,10 +28,9 @@ log = logging.getLogger("reticent.gradients")
 PROBED = 3
 # A wrong rule is off by far more than float32 rounds.
 ROUNDING = 1e-3
-# What a micro-batch keeps should fit the cache, this many bytes; but a pass is only worth its while with a few
-# dozen examples, for which twice as much is fine, and never with fewer than the last number.
-CACHE = 2**25
-WORTH_A_PASS = 32
+# What a micro-batch keeps: freed memory up to this many bytes is there again for the next one, and a pass over many
+# examples is cheaper than many passes; but never fewer examples than the last number.
+KEPT = 2**26
 FEWEST = 16
 
 
@@ -171,7 +170,7 @@ def _plan(task: Task, few: Batch, known: Mapping[Site, Layout]) -> Plan | None:
 
 
 def _examples_at_once(task: Task, few: Batch, plan: Plan) -> int:
-    """Choose a micro-batch whose tensors fit the cache, from what a few examples make autograd keep."""
+    """Choose a micro-batch whose tensors fit what is kept, from what a few examples make autograd keep."""
     own = {parameter.untyped_storage().data_ptr() for parameter in task.model.parameters()}
     kept = {}
 
@@ -186,5 +185,4 @@ def _examples_at_once(task: Task, few: Batch, plan: Plan) -> int:
         books_of(task, few, plan) as (books, _),
     ):
         each = (sum(kept.values()) + books.held_bytes()) // size(few)
-    each = max(1, each)
-    return max(CACHE // each, min(WORTH_A_PASS, 2 * CACHE // each), FEWEST)
+    return max(KEPT // max(1, each), FEWEST)

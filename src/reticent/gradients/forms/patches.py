@@ -59,7 +59,7 @@ class Patches(Form):
         """Give a function that shows some images padded; the frame of zeros around them is drawn once."""
         if not any(before or after for before, after in self.sides):
             return lambda some: self.image[some].contiguous()
-        n, frames, *space, channels = self.image.shape
+        frames, *space, channels = self.image.shape[1:]
         sizes = [size + before + after for size, (before, after) in zip(space, self.sides, strict=True)]
         padded = empty((at_once, frames, *sizes, channels), self.image, brief=2).zero_()
         middle = padded

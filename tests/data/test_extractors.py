@@ -35,6 +35,13 @@ def digits():
     return data.load("digits")
 
 
+def test_normalised_scattering_is_what_the_model_would_have_normalised(cache, digits):
+    plain, normalised = (data.features(digits, name) for name in ("scattering", "scattering-normalised"))
+    expected = nn.functional.group_norm(plain.test.x, 27)
+    assert torch.allclose(normalised.test.x, expected, atol=1e-5)
+    assert data.features(digits, "scattering-normalised").train.x.equal(normalised.train.x), "found again"
+
+
 def test_scattering_of_digits(cache, digits):
     found = data.features(digits, "scattering")
     assert found.inputs == (81, 2, 2)

@@ -28,6 +28,9 @@ Progress = Callable[[int, int], None]
 # Part of every cache key: raise it when the same extractor starts to answer differently.
 FEATURE_VERSION = 1
 _BATCH = 64
+NORMALISED = "scattering-normalised"
+GROUPS = 27
+"""Of channels, as in the papers; 81 and 243 are multiples."""
 
 
 def features(
@@ -35,13 +38,17 @@ def features(
 ) -> Dataset:
     """The dataset with every input replaced by its features; `progress(done, total)` is told as it goes.
 
-    `"scattering"` is the papers' transform; a module or function may be given instead. Features of a module are cached
-    under its weights, those of a function only if `key` names it.
+    `"scattering"` is the papers' transform, `"scattering-normalised"` the same with each group of channels normalised
+    for each example, once instead of in every step. A module or function may be given instead: features of a module are
+    cached under its weights, those of a function only if `key` names it.
 
     >>> from reticent.data import load
     >>> features(load("digits"), lambda images: images.flatten(1)).inputs
     (64,)
     """
+    if extractor == NORMALISED:
+        plain = features(dataset, "scattering", progress=progress)
+        return features(plain, nn.GroupNorm(GROUPS, plain.inputs[0], affine=False), progress=progress)
     extract = _named(extractor, dataset) if isinstance(extractor, str) else extractor
     label = key or _describe(extract)
     parts = [part for part in (dataset.train, dataset.test) if part is not None]
@@ -53,7 +60,7 @@ def features(
 
 def _named(name: str, dataset: Dataset) -> Extractor:
     if name != "scattering":
-        raise UnknownName("features", name, ["scattering"])
+        raise UnknownName("features", name, ["scattering", NORMALISED])
     if len(dataset.inputs) != 3:
         raise DataError(f"scattering needs images; inputs of {dataset.name} have the shape {dataset.inputs}")
     return Scattering((dataset.inputs[1], dataset.inputs[2]))

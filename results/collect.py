@@ -1,0 +1,196 @@
+"""Copy what runs left (results.jsonl, attacks) into this folder, and write the tables of README.md from it.
+
+`python results/collect.py OUT` does both; without OUT only the tables are written anew.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from reticent.experiments.tables import find_table
+from reticent.report import Spread
+
+HERE = Path(__file__).parent
+Record = dict[str, Any]
+METHODS = ("methods-fashion-mnist", "methods-mnist", "imdb")
+CELLS = {
+    "best": (str(HERE / "best.toml"), "best"),
+    "handcrafted": ("handcrafted", "best"),
+    "end-to-end": ("handcrafted", "best"),
+    "tempered-sigmoids": ("dpsur", "2"),
+    "cifar10": (str(HERE / "cifar10.toml"), "linear"),
+}
+"""Experiments by cells: the paper (or file) and table that they are from."""
+
+
+COMMANDS = {
+    "handcrafted": 'reproduce handcrafted --table best --cells "*mnist-linear*,*mnist-cnn*" --seeds 3',
+    "end-to-end": 'reproduce handcrafted --table best --cells "*mnist-end-to-end*"',
+    "best": "reproduce results/best.toml --table best --seeds 3",
+    "methods-fashion-mnist": "compare --config results/methods.toml --data fashion-mnist --seeds 3",
+    "methods-mnist": "compare --config results/methods.toml --data mnist --seeds 3",
+    "tempered-sigmoids": 'reproduce dpsur --table 2 --cells "*mnist-ts-eps1"',
+    "imdb": "compare --config results/imdb.toml --seeds 3",
+    "cifar10": "reproduce results/cifar10.toml --table linear --seeds 3",
+    "location30": "compare --config results/location30.toml",
+}
+"""What made each file; run.sh has all of them."""
+
+
+def collect(out: Path) -> None:
+    """Copy the records of every experiment that is there, without paths, and the figures of the attacks."""
+    for name, command in COMMANDS.items():
+        folder = out / name
+        records = [json.loads(path.read_text()) for path in sorted(folder.glob("runs/*/record.json"))]
+        done = [record for record in records if record["status"] == "done"]
+        if done:
+            (HERE / f"{name}.jsonl").write_text(
+                _lines({"command": f"reticent {command}"} | _slim(record) for record in done)
+            )
+    found = [
+        {"command": f"reticent attack OUT/location30/runs/{path.parent.parent.name} --models 16"}
+        | {"run": path.parent.parent.name}
+        | _attack(entry)
+        for path in sorted(out.glob("location30/runs/*/attack/attack.json"))
+        for entry in _entries(json.loads(path.read_text()))
+    ]
+    if found:
+        (HERE / "location30-attacks.jsonl").write_text(_lines(found))
+
+
+def _lines(entries: Iterable[Record]) -> str:
+    return "".join(json.dumps(entry) + "\n" for entry in entries)
+
+
+def _slim(record: Record) -> Record:
+    """What a reader needs to check or repeat a run."""
+    dropped = ("classes", "epsilon_by_round", "stages", "warnings", "error", "status", "wall_seconds", "optimizer")
+    recipe = {name: value for name, value in record["recipe"].items() if value is not None and value != {}}
+    recipe.pop("data_folder", None)
+    return {name: value for name, value in record.items() if name not in dropped} | {"recipe": recipe}
+
+
+def _entries(answer: Record) -> list[Record]:
+    return [*answer["attacks"], answer["pooled"], answer["blind"]]
+
+
+def _attack(entry: Record) -> Record:
+    rates = {f"tpr_at_{rate['fpr']:g}": rate["tpr"] for rate in entry["at_low_rates"]}
+    kept = {name: entry[name] for name in ("attack", "auc", "auc_low", "auc_high")}
+    return kept | {"balanced": entry["heldout"]["balanced"]} | rates
+
+
+# -- tables ------------------------------------------------------------------------------------------------------------
+
+
+def tables() -> dict[str, str]:
+    """Every table of the README by its name."""
+    found = {}
+    for name in (*METHODS, "location30"):
+        if (HERE / f"{name}.jsonl").exists():
+            found[name] = _table(_compared(read(name)))
+    for name, (paper, number) in CELLS.items():
+        if (HERE / f"{name}.jsonl").exists():
+            printed = {cell.name: cell.printed for cell in find_table(paper, number).cells}
+            found[name] = _table(_cells(read(name), printed))
+    if (HERE / "location30-attacks.jsonl").exists():
+        found["location30-attacks"] = _table(_attacks(read("location30-attacks")))
+    return found
+
+
+def read(name: str) -> list[Record]:
+    """The lines of one of the files here."""
+    return [json.loads(line) for line in (HERE / f"{name}.jsonl").read_text().splitlines()]
+
+
+def _compared(records: list[Record]) -> Iterator[Sequence[str]]:
+    """One row for each method and budget, with its gain over DP-SGD seed by seed."""
+    yield "method", "proved epsilon", "as claimed", "accuracy", "to DP-SGD", "seeds", "core-minutes"
+    base = {(r["target_epsilon"], r["seed"]): r["accuracy"] for r in records if r["label"] == "dpsgd"}
+    for group in _groups(records):
+        first = group[0]
+        gains = [
+            100 * (r["accuracy"] - base[r["target_epsilon"], r["seed"]])
+            for r in group
+            if (r["target_epsilon"], r["seed"]) in base
+        ]
+        yield (
+            "no privacy" if first["kind"] == "plain" else first["label"],
+            _epsilon(group, "epsilon"),
+            _epsilon(group, "claimed_epsilon"),
+            _accuracy(group),
+            _spread(gains, "+.2f") if gains and first["label"] != "dpsgd" and first["kind"] != "plain" else "",
+            str(len(group)),
+            _minutes(group),
+        )
+
+
+def _cells(records: list[Record], printed: dict[str, float | None]) -> Iterator[Sequence[str]]:
+    """One row for each cell of a table, beside what is printed there."""
+    yield "cell", "printed", "ours", "proved epsilon", "seeds", "core-minutes"
+    for group in sorted(_groups(records), key=lambda group: str(group[0]["label"])):
+        cell = f"{group[0]['label']}-eps{group[0]['target_epsilon']:g}"
+        figures = (_accuracy(group), _epsilon(group, "epsilon"), str(len(group)), _minutes(group))
+        yield cell, f"{printed[cell]:g}", *figures
+
+
+def _attacks(entries: list[Record]) -> Iterator[Sequence[str]]:
+    runs = list(dict.fromkeys(entry["run"] for entry in entries))
+    yield "attack", *(run.removesuffix("-seed0") for run in runs)
+    for attack in dict.fromkeys(entry["attack"] for entry in entries):
+        by_run = {entry["run"]: entry for entry in entries if entry["attack"] == attack}
+        yield attack, *(f"{by_run[run]['auc']:.3f}" if run in by_run else "" for run in runs)
+
+
+def _groups(records: list[Record]) -> list[list[Record]]:
+    groups: dict[tuple[str, float | None], list[Record]] = {}
+    for record in sorted(records, key=lambda r: (r["target_epsilon"] or 0, r["label"] != "dpsgd", r["label"])):
+        groups.setdefault((record["label"], record["target_epsilon"]), []).append(record)
+    return list(groups.values())
+
+
+def _accuracy(group: list[Record]) -> str:
+    return _spread([100 * record["accuracy"] for record in group], ".2f")
+
+
+def _spread(values: list[float], form: str) -> str:
+    """A mean, and what the seeds say about it: half of Student's interval from three on."""
+    spread = Spread.of(values)
+    half = f" ± {(spread.high - spread.low) / 2:.2f}" if len(values) > 1 else ""
+    return f"{spread.mean:{form}}{half}"
+
+
+def _epsilon(group: list[Record], name: str) -> str:
+    values = [record[name] for record in group if record[name] is not None]
+    return f"{max(values):.2f}" if values else "none" if name == "epsilon" else ""
+
+
+def _minutes(group: list[Record]) -> str:
+    return f"{fmean(record['cpu_seconds'] for record in group) / 60:.1f}"
+
+
+def _table(rows: Iterator[Sequence[str]]) -> str:
+    head, *body = rows
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|", *(f"| {' | '.join(row)} |" for row in body)]
+    return "\n".join(lines)
+
+
+def with_tables(text: str) -> str:
+    """The text with the table after every `<!-- table: NAME -->` written anew."""
+    for name, table in tables().items():
+        pattern = rf"(<!-- table: {re.escape(name)} -->\n)(?:\|[^\n]*\n)*"
+        text = re.sub(pattern, lambda found, table=table: f"{found[1]}{table}\n", text)
+    return text
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        collect(Path(sys.argv[1]))
+    readme = HERE / "README.md"
+    readme.write_text(with_tables(readme.read_text()))

@@ -29,11 +29,17 @@ from reticent.audits.gaussian import gdp_epsilon
 from reticent.audits.selective import annealing_toy
 from reticent.audits.toy import SIZE, examples, make_run
 from reticent.audits.verdict import PROBES
+from reticent.data import Examples, load
+from reticent.data.statistics import FeatureSum
 from reticent.errors import BudgetSpent, ModelError, PrivacyWarning, ResumeError
+from reticent.experiments import centring, training
+from reticent.experiments.recipe import Recipe
 from reticent.inside import Clip, Coins, Dials
 from reticent.inside.probe import watch
 from reticent.losses import squared_error
 from reticent.methods import dpsgd, dpsur, sa_dpsgd
+from reticent.models import with_centre
+from reticent.models.centring import split_at_centre
 from reticent.train import Run
 
 PLAIN = dpsgd(noise_multiplier=1.0)
@@ -316,6 +322,24 @@ def known_gradients() -> None:
     torch.testing.assert_close(probe.openings[0].sealed, expected, atol=1e-5, rtol=1e-5)
 
 
+def centre_is_paid_for() -> None:
+    """A released mean is in the guarantee, moves by no more than its limit, and has noise of its own."""
+    recipe = Recipe(data="digits", noise_multiplier=2.0, epochs=1, seed=0, centre=20.0).filled()
+    dataset = load("digits")
+    plain, centred = (training.prepare(dataclasses.replace(recipe, centre=noise), dataset) for noise in (None, 20.0))
+    assert centred.guarantee().epsilon > plain.guarantee().epsilon
+    long = FeatureSum(nn.Identity(), 1.0)._add_up(torch.tensor([[30.0, 40.0]]))
+    assert float(long.norm()) <= 1.0 + 1e-9
+    empty, model = (
+        Examples(torch.zeros(10, 4), torch.zeros(10).long()),
+        with_centre(nn.Sequential(nn.Linear(4, 2)), (4,)),
+    )
+    centring.centre(model, empty, 1.0, seed=0, folder=None)
+    noise = split_at_centre(model)[1].mean.double() * 10 / 2
+    first = torch.as_tensor(Coins.from_seed(0).at(0, "noise", 0).standard_normal(4))
+    assert not torch.allclose(noise, first, atol=1e-3)
+
+
 CHECKS: list[Callable[[], None]] = [
     probes,
     selective_ledger,
@@ -343,4 +367,5 @@ CHECKS: list[Callable[[], None]] = [
     shadows_have_the_targets_size,
     cross_fitting_is_honest,
     known_gradients,
+    centre_is_paid_for,
 ]

@@ -25,6 +25,8 @@ from reticent.attacks import intervals, learned, lira, rmia, signals
 from reticent.attacks.learned import make_learner
 from reticent.audits.counts import Evidence
 from reticent.audits.gaussian import gdp_epsilon
+from reticent.data.statistics import FeatureSum
+from reticent.experiments import centring, training
 from reticent.inside import Coins, GradientSum, Vault
 from reticent.outside import Trial
 
@@ -193,6 +195,25 @@ def large_delta_not_mentioned(_right: Any) -> Any:
 @mutant(Coins, "fresh", checks.secret_coins_differ)
 def every_run_has_the_same_key(_right: Any) -> Any:
     return classmethod(lambda cls: cls(bytes(32), seeded=False))
+
+
+@mutant(training, "centre", checks.centre_is_paid_for)
+def mean_not_charged(right: Any) -> Any:
+    def released(*arguments: Any, **options: Any) -> tuple[()]:
+        right(*arguments, **options)
+        return ()
+
+    return released
+
+
+@mutant(FeatureSum, "_add_up", checks.centre_is_paid_for)
+def features_not_cut(_right: Any) -> Any:
+    return lambda self, x: self.features(x).sum(0)
+
+
+@mutant(centring, "BEFORE_THE_FIRST", checks.centre_is_paid_for)
+def mean_has_the_noise_of_the_first_round(_right: Any) -> Any:
+    return 0
 
 
 # -- accounting --------------------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ def collect(out: Path) -> None:
                 _lines({"command": f"reticent {command}"} | _slim(record) for record in done)
             )
     found = [
-        {"command": f"reticent attack OUT/location30/runs/{path.parent.parent.name} --models 16"}
+        {"command": f"reticent attack OUT/location30/runs/{path.parent.parent.name} --models 8"}
         | {"run": path.parent.parent.name}
         | _attack(entry)
         for path in sorted(out.glob("location30/runs/*/attack/attack.json"))

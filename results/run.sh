@@ -17,6 +17,6 @@ reticent compare --config results/imdb.toml --seeds 3 --out "$out/imdb"
 reticent reproduce results/cifar10.toml --table linear --seeds 3 --out "$out/cifar10"
 reticent compare --config results/location30.toml --out "$out/location30"
 for run in "$out"/location30/runs/*; do
-    reticent attack "$run" --models 16
+    reticent attack "$run" --models 8
 done
 python results/collect.py "$out"

@@ -188,3 +188,12 @@ def test_other_settings_in_the_same_folder_are_refused_by_name(
     with pytest.raises(ResumeError, match=re.escape("epochs = 1.0, asked for is 3.0")):
         compare(other, out, processes=1, watcher=seen)
     assert seen.events == []
+
+
+def test_a_clip_norm_for_all_is_not_for_methods_without_one() -> None:
+    plan = Comparison(
+        settings={"data": "digits", "max_grad_norm": 0.5}, variants={"auto_s": {}}, epsilons=(1.0,), seeds=(0,)
+    )
+    given = {job.label: job.recipe.max_grad_norm for job in plan.jobs()}
+    assert given["auto_s"] is None
+    assert given["dpsgd"] == 0.5

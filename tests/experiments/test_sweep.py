@@ -8,13 +8,14 @@ import re
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from reticent.errors import SettingError
-from reticent.experiments.job import Job
+from reticent.errors import ResumeError, SettingError
+from reticent.experiments.job import Job, claim, perform
 from reticent.experiments.locks import locked
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.sweep import sweep
@@ -132,3 +133,19 @@ def test_impossible_sweeps_are_refused(tmp_path: Path, seen: Any) -> None:
         sweep(jobs(one=1.0), tmp_path, processes=0, watcher=seen)
     with pytest.raises(SettingError, match="same name"):
         sweep(jobs(one=1.0) * 2, tmp_path, processes=1, watcher=seen)
+
+
+def test_a_folder_of_an_older_version_is_gone_on_with(tmp_path: Path) -> None:
+    """A setting that is newer than the folder, and not used, is no reason to refuse it."""
+    job = Job(name="one", label="one", recipe=Recipe(data="digits", epsilon=3.0, epochs=1, seed=0))
+    perform(job, tmp_path, lambda _done, _total: None)
+    for name in ("job.json", "result.json"):
+        stored = json.loads((tmp_path / name).read_text())
+        del stored["recipe"]["centre"]
+        (tmp_path / name).write_text(json.dumps(stored))
+    (tmp_path / "record.json").unlink()
+    claim(job, tmp_path)
+    assert perform(job, tmp_path, lambda _done, _total: None)["status"] == "done"
+    other = replace(job, recipe=replace(job.recipe, centre=20.0))
+    with pytest.raises(ResumeError, match="centre"):
+        claim(other, tmp_path)

@@ -76,7 +76,11 @@ class Comparison:
                 yield label, self._recipe({"method": label} | own)
 
     def _recipe(self, own: Settings) -> Recipe:
-        return read_recipe(None, self.settings | own)
+        """The recipe of a variant; a clip norm that all share is not for methods that have none."""
+        known = options(own["method"])
+        unfit = {name for name in ("max_grad_norm", "noise_multiplier") if name not in known}
+        shared = {name: value for name, value in self.settings.items() if name not in unfit}
+        return read_recipe(None, shared | own)
 
     def _cost(self, label: str) -> float:
         """Gradients computed for each one DP-SGD would: as said here, or by the method's own option."""

@@ -119,18 +119,22 @@ def claim(job: Job, folder: Path) -> None:
     """Make the folder this job's own; refuse if it holds a run with other settings that has begun."""
     path, mine = folder / "job.json", job.to_json()
     theirs = json.loads(path.read_text()) if path.exists() else None
-    if theirs == mine:
-        return
+    changed = _first_change(_flat(theirs), _flat(mine)) if theirs is not None else None
     record = stored_record(folder)
     begun = (folder / "checkpoint.safetensors").exists() or (record is not None and record["status"] == "done")
-    if theirs is not None and begun:
-        _refuse(folder, _flat(theirs), _flat(mine))
-    folder.mkdir(parents=True, exist_ok=True)
-    replace_file(path, json.dumps(mine, indent=2).encode())
+    if theirs is not None and changed is not None and begun:
+        _refuse(folder, changed, _flat(theirs), _flat(mine))
+    if theirs is None or changed is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        replace_file(path, json.dumps(mine, indent=2).encode())
 
 
-def _refuse(folder: Path, theirs: dict[str, Any], mine: dict[str, Any]) -> None:
-    name = next(name for name in sorted({*theirs, *mine}) if theirs.get(name) != mine.get(name))
+def _first_change(theirs: dict[str, Any], mine: dict[str, Any]) -> str | None:
+    """The first setting that differs; one that an older version did not know yet is as good as None."""
+    return next((name for name in sorted({*theirs, *mine}) if theirs.get(name) != mine.get(name)), None)
+
+
+def _refuse(folder: Path, name: str, theirs: dict[str, Any], mine: dict[str, Any]) -> None:
     raise ResumeError(
         f"{folder} holds a run with {name} = {theirs.get(name)!r}, asked for is {mine.get(name)!r}: "
         "go on with the same settings, or give another folder"

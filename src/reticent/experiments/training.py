@@ -181,6 +181,6 @@ def _finished(out: Path, recipe: Recipe, resume: bool) -> dict[str, Any] | None:
     if not resume:
         raise ResumeError(f"{out} holds a finished run: give another folder, or --resume to see its result")
     answer: dict[str, Any] = json.loads(result.read_text())
-    if answer["recipe"] != recipe.to_json():
+    if Recipe(**answer["recipe"]) != recipe:
         raise ResumeError(f"{out} holds a finished run of another recipe: give another folder")
     return answer

@@ -28,10 +28,11 @@ log = logging.getLogger("reticent.gradients")
 PROBED = 3
 # A wrong rule is off by far more than float32 rounds.
 ROUNDING = 1e-3
-# What a micro-batch keeps: freed memory up to this many bytes is there again for the next one, and a pass over many
-# examples is cheaper than many passes; but never fewer examples than the last number.
+# What a micro-batch keeps: freed memory up to this many bytes is there again for the next one. A pass over fewer
+# examples than the second number is slow, so these may take more, but not more than the third.
 KEPT = 2**26
-FEWEST = 16
+WORTH_A_PASS = 16
+MOST = 2**28
 
 
 class _Probe(Tape):
@@ -185,4 +186,5 @@ def _examples_at_once(task: Task, few: Batch, plan: Plan) -> int:
         books_of(task, few, plan) as (books, _),
     ):
         each = (sum(kept.values()) + books.held_bytes()) // size(few)
-    return max(KEPT // max(1, each), FEWEST)
+    each = max(1, each)
+    return max(KEPT // each, min(WORTH_A_PASS, MOST // each), 1)

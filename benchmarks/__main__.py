@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 from benchmarks.growth import CURVES, grow
@@ -11,6 +12,7 @@ from benchmarks.models import CASES
 from benchmarks.peers import PEERS
 from benchmarks.race import race
 from benchmarks.tables import write_plot, write_table
+from reticent.experiments.record import about_this_machine
 
 
 def arguments() -> argparse.Namespace:
@@ -38,6 +40,7 @@ def main() -> None:
             here = (case, malloc, asked.threads)
             if not asked.again and any((r["case"], r["malloc"], r["threads"]) == here for r in records):
                 continue
+            about = {"command": "python -m " + " ".join(["benchmarks", *sys.argv[1:]]), **about_this_machine()}
             found = race(
                 case,
                 asked.peers.split(","),
@@ -46,7 +49,8 @@ def main() -> None:
                 rounds=asked.rounds,
                 seconds=asked.seconds,
             )
-            records = [r for r in records if (r["case"], r["malloc"], r["threads"]) != here] + found
+            others = [r for r in records if (r["case"], r["malloc"], r["threads"]) != here]
+            records = others + [about | record for record in found]
             store.write_text("".join(json.dumps(record) + "\n" for record in records))
             for record in found:
                 print(_line(record), flush=True)

@@ -13,7 +13,7 @@ NOTE = """Ratios to plain SGD (`sgd`) in the same run; in brackets milliseconds 
 
 def write_table(records: list[dict], path: Path) -> None:
     """One table for each setting of allocator and threads."""
-    lines = ["# A private step beside a plain one", "", NOTE]
+    lines = ["# A private step beside a plain one", "", NOTE, *_made_by(records), ""]
     for malloc, threads in sorted({(r["malloc"], r["threads"]) for r in records}):
         some = [r for r in records if (r["malloc"], r["threads"]) == (malloc, threads)]
         peers = [peer for peer in PAPER_ORDER if any(r["peer"] == peer for r in some)]
@@ -24,6 +24,12 @@ def write_table(records: list[dict], path: Path) -> None:
             lines.append(f"| {case} | " + " | ".join(_cell(row.get(peer)) for peer in peers) + f" | {_best(row)} |")
         lines += ["", "`best layout`: ours beside the faster of the two SGDs.", ""]
     path.write_text("\n".join(lines))
+
+
+def _made_by(records: list[dict]) -> list[str]:
+    """The commands, commits and versions behind the figures."""
+    found = dict.fromkeys((r["command"], r["commit"], r["machine"], r["versions"]["torch"]) for r in records)
+    return [f"- `{command}`, commit {commit}, {machine}, torch {torch}" for command, commit, machine, torch in found]
 
 
 def _cell(record: dict | None) -> str:

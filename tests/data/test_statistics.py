@@ -1,5 +1,7 @@
 """Private statistics: one example moves a sum by at most the limit, both sums are charged, the noise is there."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +11,7 @@ from hypothesis.extra import numpy as arrays_of
 
 from reticent import data
 from reticent.accounting import Gaussian, Ledger, Planned
-from reticent.data.statistics import ChannelSum
+from reticent.data.statistics import FeatureSum, channel_means
 from reticent.errors import BudgetSpent
 from reticent.inside import Coins, Dials, Everyone, Vault, store
 
@@ -39,7 +41,7 @@ ANY_NUMBER = st.floats(width=32, allow_nan=True, allow_infinity=True)
 )
 @pytest.mark.filterwarnings("ignore:overflow")
 def test_no_example_moves_a_sum_by_more_than_the_limit(x, power, limit):
-    query = ChannelSum(power, limit)
+    query = FeatureSum(partial(channel_means, power=power), limit)
     everyone = private_sum(x, query)
     assert everyone.sensitivity == limit
     for gone in range(len(x)):
@@ -50,7 +52,7 @@ def test_no_example_moves_a_sum_by_more_than_the_limit(x, power, limit):
 def test_a_huge_example_counts_exactly_the_limit():
     x = np.zeros((3, 2, 4), np.float32)
     x[1] = 1e9
-    assert float(private_sum(x, ChannelSum(1, 0.5))._value.norm()) == pytest.approx(0.5)
+    assert float(private_sum(x, FeatureSum(partial(channel_means, power=1), 0.5))._value.norm()) == pytest.approx(0.5)
 
 
 def test_two_releases_are_charged_and_a_third_is_refused():

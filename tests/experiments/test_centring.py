@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from reticent import data, models
 from reticent.accounting import Gaussian, Ledger, Planned
 from reticent.data.statistics import FeatureSum
-from reticent.errors import ModelError, ResumeError, SettingError
+from reticent.errors import ModelError, ResumeError, ReticentError, SettingError
 from reticent.experiments.centring import centre
 from reticent.experiments.parts import model_of
 from reticent.experiments.recipe import Recipe
@@ -119,6 +119,16 @@ def test_a_whole_run_with_a_centre_resumes_and_loads(tmp_path: Path) -> None:
     answer = train(RECIPE, tmp_path)
     assert answer["guarantee"]["status"] == "proved"
     assert train(RECIPE, tmp_path, resume=True) == answer
+
+
+def test_what_the_plan_refuses_is_not_released(tmp_path: Path) -> None:
+    """DPIS passes a filter that knows of nothing before it, and epsilon 0.01 does not pay for the mean."""
+    dataset = data.load("digits")
+    dear = replace(RECIPE, noise_multiplier=None, epsilon=0.01, centre=1.0)
+    for recipe in (Recipe(data="digits", method="dpis", epsilon=3.0, centre=20.0, seed=0).filled(), dear):
+        with pytest.raises(ReticentError):
+            prepare(recipe, dataset, tmp_path / recipe.method)
+        assert not list(tmp_path.rglob("centre.*"))
 
 
 def test_what_cannot_be_centred_says_so() -> None:

@@ -97,6 +97,17 @@ def test_cells_are_chosen_by_pattern_and_a_wrong_one_is_named(small: str) -> Non
         read_tables("nobody")
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [('title = "A small paper"', "", "'title' is missing"), ("[70.0, 80.0]", "[70.0]", "fewer entries than columns")],
+)
+def test_a_faulty_file_is_told_from_a_faulty_program(tmp_path: Path, before: str, after: str, says: str) -> None:
+    path = tmp_path / "faulty.toml"
+    path.write_text(TABLE.replace(before, after))
+    with pytest.raises(SettingError, match=says):
+        read_tables(str(path))
+
+
 def test_time_is_known_only_if_every_cell_has_one(small: str) -> None:
     cells = find_table(small, "1").cells
     assert minutes_of(cells, seeds=2, processes=1) == pytest.approx(1.0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -21,48 +22,6 @@ class Moments:
 
     mean: Tensor
     std: Tensor
-
-
-@dataclass(frozen=True)
-class ChannelSum:
-    """The sum over examples of the channel means of x ** power, each vector cut to the length `limit`."""
-
-    power: int
-    limit: float
-
-    @property
-    def sensitivity(self) -> float:
-        """No example's vector is longer than the limit."""
-        return self.limit
-
-    def answer(self, taken: Taken) -> Tensor:
-        """Add up the cut vectors; one that is not finite counts nothing."""
-        return torch.stack([self._add_up(batch[0]) for batch in taken.batches()]).sum(0)
-
-    def _add_up(self, x: Tensor) -> Tensor:
-        vectors = x.double().pow(self.power).reshape(*x.shape[:2], -1).mean(2)
-        lengths = vectors.norm(dim=1, keepdim=True)
-        cut = vectors * (self.limit / lengths).clamp(max=1)
-        return torch.where(torch.isfinite(lengths) & (lengths > 0), cut, 0.0).sum(0)
-
-
-def release_moments(
-    vault: Vault, *, mean_limit: float, square_limit: float, noise_multiplier: float, smallest_std: float = 1e-3
-) -> Moments:
-    """Release the channels' means and deviations: two Gaussian releases in the vault's ledger.
-
-    The limits are public: take them from what is known of the data or from public data of the same kind. Channels are
-    the first axis of an example. Noise can make a variance negative, so deviations start at `smallest_std`.
-    """
-    size = len(vault)
-    noise = GaussianNoise(noise_multiplier)
-    sums = []
-    for power, limit in ((1, mean_limit), (2, square_limit)):
-        draw = vault.draw(Everyone(), Dials(size, size, limit, noise_multiplier))
-        sums.append(vault.release(vault.ask(ChannelSum(power, limit), draw), noise))
-    mean, square = (total / size for total in sums)
-    std = (square - mean**2).clamp(min=smallest_std**2).sqrt()
-    return Moments(mean.float(), std.float())
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +48,31 @@ class FeatureSum:
         return torch.where(torch.isfinite(lengths) & (lengths > 0), cut, 0.0).sum(0)
 
 
+def channel_means(x: Tensor, power: int) -> Tensor:
+    """The mean of x ** power over each channel of each example.
+
+    >>> channel_means(torch.tensor([[[1.0, 3.0]]]), 2)
+    tensor([[5.]], dtype=torch.float64)
+    """
+    return x.double().pow(power).reshape(*x.shape[:2], -1).mean(2)
+
+
+def release_moments(
+    vault: Vault, *, mean_limit: float, square_limit: float, noise_multiplier: float, smallest_std: float = 1e-3
+) -> Moments:
+    """Release the channels' means and deviations: two Gaussian releases in the vault's ledger.
+
+    The limits are public: take them from what is known of the data or from public data of the same kind. Channels are
+    the first axis of an example. Noise can make a variance negative, so deviations start at `smallest_std`.
+    """
+    mean, square = (
+        release_mean(vault, partial(channel_means, power=power), limit=limit, noise_multiplier=noise_multiplier)
+        for power, limit in ((1, mean_limit), (2, square_limit))
+    )
+    std = (square - mean**2).clamp(min=smallest_std**2).sqrt()
+    return Moments(mean.float(), std.float())
+
+
 def release_mean(
     vault: Vault, features: Callable[[Tensor], Tensor], *, limit: float, noise_multiplier: float
 ) -> Tensor:
@@ -99,4 +83,4 @@ def release_mean(
     size = len(vault)
     draw = vault.draw(Everyone(), Dials(size, size, limit, noise_multiplier))
     total = vault.release(vault.ask(FeatureSum(features, limit), draw), GaussianNoise(noise_multiplier))
-    return (total / size).float()
+    return total / size

@@ -20,22 +20,30 @@ BEFORE_THE_FIRST = -1
 """The round of the release: coins belong to a place, so none is used again in training."""
 
 
+def charge(noise_multiplier: float | None) -> tuple[Event, ...]:
+    """What centring costs: it belongs to the guarantee of the run, which is planned before anything is released.
+
+    >>> charge(50.0), charge(None)
+    ((Gaussian(noise_multiplier=50.0),), ())
+    """
+    return () if noise_multiplier is None else (Gaussian(noise_multiplier),)
+
+
 def centre(
     model: nn.Module, private: Examples, noise_multiplier: float, *, seed: int | None, folder: Path | None
-) -> tuple[Event, ...]:
-    """Set the model's centre to a noisy mean, and give what that costs: it belongs to the guarantee of the run.
+) -> None:
+    """Set the model's centre to a noisy mean.
 
     In a folder, the coins are on disk before anything is released with them, and what was released is not asked again.
     """
     before, middle = split_at_centre(model)
     kept = _Kept(folder / "centre.safetensors" if folder is not None else None)
     coins = Coins.restored(kept.tree["coins"]) if "coins" in kept.tree else _coins(seed)
-    event = Gaussian(noise_multiplier)
     vault = Vault(
         store(private),
         coins=coins,
         ledger=Ledger(folder / "centre.jsonl" if folder is not None else None),
-        allowance=Planned([event]),
+        allowance=Planned(charge(noise_multiplier)),
     )
     kept.claim(vault.fingerprint(), coins)
     if "mean" not in kept.tree:
@@ -44,7 +52,6 @@ def centre(
         with vault.round(BEFORE_THE_FIRST):
             kept.add(release_mean(vault, before, limit=limit, noise_multiplier=noise_multiplier))
     middle.mean.copy_(kept.tree["mean"])
-    return (event,)
 
 
 def _coins(seed: int | None) -> Coins:

@@ -88,7 +88,11 @@ def read_tables(paper: str) -> tuple[str, list[Table]]:
         values = tomllib.loads(source.read_text())
     except tomllib.TOMLDecodeError as error:
         raise SettingError(f"{source} is not valid TOML: {error}") from error
-    return values["title"], [_table(number, table) for number, table in values["table"].items()]
+    try:
+        return values["title"], [_table(number, table) for number, table in values["table"].items()]
+    except (KeyError, IndexError) as error:
+        missing = f"{error} is missing" if isinstance(error, KeyError) else "a list has fewer entries than columns"
+        raise SettingError(f"{source} is not an experiment file: {missing} (see docs/reproduce.md)") from error
 
 
 def find_table(paper: str, number: str) -> Table:

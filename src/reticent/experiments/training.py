@@ -19,7 +19,7 @@ from reticent import data, defences, methods
 from reticent.accounting import Budget, Guarantee
 from reticent.checkpoint import replace_file, unwritable
 from reticent.errors import ResumeError, SettingError
-from reticent.experiments.centring import centre
+from reticent.experiments.centring import centre, charge
 from reticent.experiments.parts import model_of
 from reticent.experiments.recipe import Recipe, check_names
 from reticent.experiments.tracking import JsonLines, write_private_diagnostics
@@ -102,7 +102,7 @@ def examples(recipe: Recipe) -> data.Dataset:
 
 def _tell_features(done: int, total: int) -> None:
     """A line on stderr for every tenth of the features; a cache answers at once and says nothing."""
-    if total >= 1000 and done * 10 // total != (done - 64) * 10 // total:
+    if 1000 <= total > done and done * 10 // total != (done - 64) * 10 // total:
         print(f"features: {done} of {total}", file=sys.stderr)
 
 
@@ -117,10 +117,9 @@ def prepare(recipe: Recipe, dataset: data.Dataset, out: Path | None = None, *, r
     batch_size = min(recipe.batch_size or size, size)
     delta = recipe.delta if recipe.delta is not None else default_delta(size)
     model = model_of(recipe, dataset)
-    already = centre(model, private, recipe.centre, seed=recipe.seed, folder=out) if recipe.centre is not None else ()
     optimizer = make_optimizer(recipe.optimizer or method.optimizer, model, recipe.lr, recipe.momentum)
     rounds = math.ceil((recipe.epochs or 1) * size / batch_size)
-    return Run(
+    run = Run(
         model,
         optimizer,
         private,
@@ -129,7 +128,7 @@ def prepare(recipe: Recipe, dataset: data.Dataset, out: Path | None = None, *, r
         epochs=recipe.epochs,
         budget=Budget(recipe.epsilon, delta) if recipe.epsilon is not None else None,
         delta=delta,
-        already=already,
+        already=charge(recipe.centre),
         scheduler=make_scheduler(recipe.lr_schedule, optimizer, rounds),
         average_last=recipe.average_last or 0.0,
         seed=recipe.seed,
@@ -138,6 +137,9 @@ def prepare(recipe: Recipe, dataset: data.Dataset, out: Path | None = None, *, r
         folder=out,
         resume=resume,
     )
+    if recipe.centre is not None:  # only now: what the plan refuses must not have been released
+        centre(model, private, recipe.centre, seed=recipe.seed, folder=out)
+    return run
 
 
 def set_aside(train: data.Examples, count: int | None) -> tuple[data.Examples, data.Examples | None]:

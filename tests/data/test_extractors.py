@@ -8,6 +8,7 @@ from torch import nn
 
 from reticent import data
 from reticent.data import arrays
+from reticent.data.deskew import Deskew
 from reticent.errors import DataError, UnknownName
 
 
@@ -40,6 +41,34 @@ def test_normalised_scattering_is_what_the_model_would_have_normalised(cache, di
     expected = nn.functional.group_norm(plain.test.x, 27)
     assert torch.allclose(normalised.test.x, expected, atol=1e-5)
     assert data.features(digits, "scattering-normalised").train.x.equal(normalised.train.x), "found again"
+
+
+def test_extractors_follow_one_another(cache, digits):
+    straight = data.features(digits, "deskew")
+    assert straight.inputs == digits.inputs
+    both = data.features(digits, "deskew+scattering")
+    assert torch.equal(both.test.x, data.features(straight, "scattering").test.x)
+    assert not torch.equal(both.test.x, data.features(digits, "scattering").test.x)
+
+
+def test_each_image_is_straightened_by_itself(cache, digits):
+    alone = data.features(digits, "deskew", key=None).test.x[5:6]
+    torch.testing.assert_close(Deskew()(digits.test.x[5:6]), alone, rtol=0, atol=1e-6)
+
+
+def test_a_straightened_image_leans_no_more(digits):
+    def lean(images):
+        ink, place = images[:, 0], torch.arange(8.0) - 3.5
+        mass = ink.sum((1, 2))
+        down = place - (ink.sum(2) @ place / mass)[:, None]
+        across = place - (ink.sum(1) @ place / mass)[:, None]
+        return (torch.einsum("nyx,ny,nx->n", ink, down, across) / mass).abs().mean()
+
+    assert lean(Deskew()(digits.test.x)) < 0.2 * lean(digits.test.x)
+
+
+def test_an_empty_image_stays_empty():
+    assert torch.equal(Deskew()(torch.zeros(2, 1, 8, 8)), torch.zeros(2, 1, 8, 8))
 
 
 def test_scattering_of_digits(cache, digits):

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from reticent.data.arrays import Array, fingerprint, fresh_folder, open_array
+from reticent.data.deskew import Deskew
 from reticent.data.examples import Dataset, Examples
 from reticent.data.maps import map_array
 from reticent.data.places import cache_folder
@@ -39,13 +40,18 @@ def features(
     """The dataset with every input replaced by its features; `progress(done, total)` is told as it goes.
 
     `"scattering"` is the papers' transform, `"scattering-normalised"` the same with each group of channels normalised
-    for each example, once instead of in every step. A module or function may be given instead: features of a module are
-    cached under its weights, those of a function only if `key` names it.
+    for each example, once instead of in every step; `"deskew"` straightens strokes. Names joined by `+` follow one
+    another. A module or function may be given instead: features of a module are cached under its weights, those of a
+    function only if `key` names it.
 
     >>> from reticent.data import load
     >>> features(load("digits"), lambda images: images.flatten(1)).inputs
     (64,)
     """
+    if isinstance(extractor, str) and "+" in extractor:
+        for name in extractor.split("+"):
+            dataset = features(dataset, name, progress=progress)
+        return dataset
     if extractor == NORMALISED:
         plain = features(dataset, "scattering", progress=progress)
         return features(plain, nn.GroupNorm(GROUPS, plain.inputs[0], affine=False), progress=progress)
@@ -59,11 +65,11 @@ def features(
 
 
 def _named(name: str, dataset: Dataset) -> Extractor:
-    if name != "scattering":
-        raise UnknownName("features", name, ["scattering", NORMALISED])
+    if name not in ("scattering", "deskew"):
+        raise UnknownName("features", name, ["scattering", NORMALISED, "deskew"])
     if len(dataset.inputs) != 3:
-        raise DataError(f"scattering needs images; inputs of {dataset.name} have the shape {dataset.inputs}")
-    return Scattering((dataset.inputs[1], dataset.inputs[2]))
+        raise DataError(f"{name} needs images; inputs of {dataset.name} have the shape {dataset.inputs}")
+    return Deskew() if name == "deskew" else Scattering((dataset.inputs[1], dataset.inputs[2]))
 
 
 def _describe(extract: Extractor) -> str | None:

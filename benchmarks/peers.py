@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import torch
@@ -50,7 +51,7 @@ class _Flat:
     def __init__(self, model: nn.Module):
         parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
         self.values = torch.cat([parameter.detach().flatten() for parameter in parameters.values()])
-        self.total, self.noise = torch.zeros_like(self.values), torch.empty_like(self.values)
+        self.total = torch.zeros_like(self.values)
         self.into, start = {}, 0
         for name, parameter in parameters.items():
             part = slice(start, start + parameter.numel())
@@ -58,10 +59,9 @@ class _Flat:
             self.into[name] = self.total[part].view(parameter.shape)
             start = part.stop
 
-    def move(self, batch: int) -> None:
+    def move(self, batch: int, noise: Tensor) -> None:
         """Add noise and take the step."""
-        self.total.add_(self.noise.normal_(std=NOISE * CLIP))
-        self.values.add_(self.total, alpha=-RATE / batch)
+        self.values.add_(noise.mul_(NOISE * CLIP).add_(self.total), alpha=-RATE / batch)
         self.total.zero_()
 
 
@@ -70,15 +70,17 @@ def clip(norms: Tensor) -> Tensor:
 
 
 def ours(case: Case) -> Step:
-    """DP-SGD by Reticent's engine."""
+    """DP-SGD by Reticent's engine, with the noise that the vault draws."""
     from reticent.gradients import norms_and_sum
+    from reticent.inside.coins import Coins
+    from reticent.inside.mechanisms import normal_like
 
     model, batch = case.build(), case.examples()
-    flat = _Flat(model)
+    flat, coins, rounds = _Flat(model), Coins.fresh(), itertools.count()
 
     def step() -> None:
         norms_and_sum(model, per_example_loss, batch, clip, into=flat.into)
-        flat.move(case.batch)
+        flat.move(case.batch, normal_like(flat.total, coins.at(next(rounds), "noise", 0)))
 
     return step
 
@@ -104,7 +106,7 @@ def vmap_grad(case: Case) -> Step:
         weights = clip(squares.sum(0).sqrt())
         for name, gradient in gradients.items():
             flat.into[name] += torch.tensordot(weights, gradient, dims=1)
-        flat.move(case.batch)
+        flat.move(case.batch, torch.randn_like(flat.total))
 
     return step
 

@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 # glibc gives big blocks back after every step and pays for fresh pages again; this keeps them.
 TUNED = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "100000000000", "MALLOC_TOP_PAD_": "100000000"}
 
+# Seconds: nobody waits for many steps of a peer that needs longer than this for one.
+SLOW = 5.0
+
 
 @dataclass
 class Runner:
@@ -52,14 +55,18 @@ def race(case: str, peers: list[str], *, threads: int, malloc: str, rounds: int,
             records.append({"peer": peer, "absent": answer["absent"]})
         else:
             runners.append(runner)
-    steps = {}
+    steps, turns = {}, {}
     for runner in runners:
-        one = min(runner.ask("steps 3")["times"])  # warm up, and see how many steps a turn is worth
+        one = min(runner.ask("steps 1")["times"])  # warm up, and see how many steps a turn is worth
+        if one < SLOW:
+            one = min(runner.ask("steps 2")["times"])
         steps[runner.peer] = max(1, min(200, round(seconds / max(one, 1e-6))))
+        turns[runner.peer] = rounds if one < SLOW else min(rounds, 2)
     for turn in range(rounds):
         for i in range(len(runners)):
             runner = runners[(turn + i) % len(runners)]
-            runner.times += runner.ask(f"steps {steps[runner.peer]}")["times"]
+            if turn < turns[runner.peer]:
+                runner.times += runner.ask(f"steps {steps[runner.peer]}")["times"]
     for runner in runners:
         peak = runner.ask("end")["peak"]
         runner.process.wait()

@@ -18,7 +18,7 @@ from reticent.gradients.general import Gradients, gradients_of
 from reticent.gradients.layouts import Layout
 from reticent.gradients.randomness import undisturbed
 from reticent.gradients.registry import RULES
-from reticent.gradients.scratch import keep_freed_pages
+from reticent.gradients.scratch import give_back_freed_pages, keep_freed_pages
 from reticent.gradients.tape import NoRule, Plan, Site, Tape
 from reticent.gradients.task import Task
 
@@ -129,7 +129,7 @@ def _one_backward_each(task: Task, batch: Batch) -> tuple[Tensor, Gradients]:
 
     def add(place: int, loss: Tensor) -> Tensor:
         own = gradients_of(task, loss, again=True)
-        norm = torch.stack([torch.linalg.vector_norm(gradient) for gradient in own.values()]).norm()
+        norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(one) for one in own.values()]))
         if norm.isfinite():
             weight = float(_different(norm[None], place))
             for name, gradient in own.items():
@@ -172,6 +172,7 @@ def _plan(task: Task, few: Batch, known: Mapping[Site, Layout]) -> Plan | None:
     except Exception as reason:  # whatever a model does that the tape cannot follow, the general path can, or says why
         log.warning("%s takes the general path, exact but slower: %s", type(task.model).__name__, reason)
         return None
+    give_back_freed_pages()
     at_once = _examples_at_once(task, few, plan)
     for channels_last in (True, False):
         better = Plan(plan.layouts, channels_last, at_once)

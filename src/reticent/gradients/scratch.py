@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -65,6 +67,13 @@ def keep_freed_pages() -> None:
     on. This block is never touched, so it costs nothing; other allocators take no notice.
     """
     torch.empty(LARGEST_LESSON - 2**16, dtype=torch.uint8)
+
+
+def give_back_freed_pages() -> None:
+    """Have glibc return what it holds free: the proof of a large model frees more than a step will ever need."""
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", lambda _: None)
+        trim(0)
 
 
 _current = threading.local()

@@ -129,7 +129,7 @@ def _one_backward_each(task: Task, batch: Batch) -> tuple[Tensor, Gradients]:
 
     def add(place: int, loss: Tensor) -> Tensor:
         own = gradients_of(task, loss, again=True)
-        norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(one) for one in own.values()]))
+        norm: Tensor = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(one) for one in own.values()]))
         if norm.isfinite():
             weight = float(_different(norm[None], place))
             for name, gradient in own.items():

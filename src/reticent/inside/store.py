@@ -20,10 +20,20 @@ Batch = Any
 Device = torch.device | str
 
 
+# Bounds of what is fetched at a time, however large a draw is. Larger blocks than this would take fresh pages from the
+# system each time, which costs several times what copying the examples does.
+MOST_BYTES, MOST_EXAMPLES = 2**24, 8192
+
+
 class Store(Protocol):
     """Examples that can be counted and taken."""
 
     def __len__(self) -> int: ...
+
+    @property
+    def at_once(self) -> int:
+        """How many examples to take at a time."""
+        ...
 
     def take(self, index: NDArray[np.int64]) -> Batch:
         """The examples of these numbers as one batch."""
@@ -41,6 +51,12 @@ class Columns:
 
     def __len__(self) -> int:
         return len(self._columns[0])
+
+    @property
+    def at_once(self) -> int:
+        """As many as fit."""
+        each = sum(column.nbytes // max(len(column), 1) for column in self._columns)
+        return max(1, min(MOST_BYTES // max(each, 1), MOST_EXAMPLES))
 
     def take(self, index: NDArray[np.int64]) -> tuple[Tensor, ...]:
         """The rows of these numbers from every column."""
@@ -60,6 +76,11 @@ class Mapped:
 
     def __len__(self) -> int:
         return len(self._dataset)  # type: ignore[arg-type]
+
+    @property
+    def at_once(self) -> int:
+        """Nothing is known of their size."""
+        return MOST_EXAMPLES
 
     def take(self, index: NDArray[np.int64]) -> Batch:
         """The examples of these numbers, collated; for none, a batch of length zero like any other."""

@@ -12,9 +12,6 @@ from torch import Tensor
 from reticent.inside.draws import Draw
 from reticent.inside.store import Batch, Device, Store, moved
 
-CHUNK = 8192
-"""So many examples are fetched at a time, however large the draw: it bounds memory, not the answer."""
-
 
 @dataclass(frozen=True, eq=False)
 class Taken:
@@ -27,7 +24,7 @@ class Taken:
     _device: Device = "cpu"
 
     def batches(self) -> Iterator[Batch]:
-        """The examples drawn, at most CHUNK at a time; nobody drawn: one batch of length zero."""
+        """The examples drawn, a part at a time; nobody drawn: one batch of length zero."""
         yield from self._fetch(self.draw._index)
 
     def others(self) -> Iterator[Iterator[Batch]]:
@@ -35,5 +32,7 @@ class Taken:
         return (self._fetch(index) for index in self.draw._others)
 
     def _fetch(self, index: NDArray[np.int64]) -> Iterator[Batch]:
-        for start in range(0, max(len(index), 1), CHUNK):
-            yield moved(self._store.take(index[start : start + CHUNK]), self._device)
+        """In parts that bound memory, not the answer."""
+        step = self._store.at_once
+        for start in range(0, max(len(index), 1), step):
+            yield moved(self._store.take(index[start : start + step]), self._device)

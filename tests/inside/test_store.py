@@ -1,0 +1,38 @@
+"""Examples are fetched in parts: the parts bound memory, and change no answer."""
+
+import sys
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import reticent as rt
+from reticent.inside import store
+from reticent.inside.store import MOST_BYTES, MOST_EXAMPLES
+
+
+@pytest.mark.parametrize(("width", "expected"), [(1, MOST_EXAMPLES), (1000, MOST_BYTES // 4008), (2**23, 1)])
+def test_as_many_rows_at_once_as_fit(width, expected):
+    x = np.broadcast_to(np.float32(0), (10, width))
+    assert store((x, np.arange(10))).at_once == expected
+
+
+def test_a_dataset_of_unknown_size_is_taken_by_number():
+    examples = torch.utils.data.TensorDataset(torch.zeros(10, 3), torch.zeros(10))
+    assert store(examples).at_once == MOST_EXAMPLES
+
+
+@pytest.mark.parametrize("bytes_at_once", [1, 200, 2**20])
+def test_parts_change_no_answer(monkeypatch, bytes_at_once):
+    x, y = torch.randn(300, 4, generator=torch.Generator().manual_seed(0)), torch.arange(300) % 2
+
+    def trained():
+        torch.manual_seed(0)
+        model = nn.Linear(4, 2)
+        rt.train(model, (x, y), epsilon=2, delta=1e-5, epochs=2, batch_size=100, seed=0)
+        return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
+
+    whole = trained()
+    monkeypatch.setattr(sys.modules["reticent.inside.store"], "MOST_BYTES", bytes_at_once)
+    torch.testing.assert_close(trained(), whole, rtol=1e-4, atol=1e-5)

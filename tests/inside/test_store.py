@@ -27,12 +27,14 @@ def test_a_dataset_of_unknown_size_is_taken_by_number():
 def test_parts_change_no_answer(monkeypatch, bytes_at_once):
     x, y = torch.randn(300, 4, generator=torch.Generator().manual_seed(0)), torch.arange(300) % 2
 
-    def trained():
+    def weights():
         torch.manual_seed(0)
         model = nn.Linear(4, 2)
-        rt.train(model, (x, y), epsilon=2, delta=1e-5, epochs=2, batch_size=100, seed=0)
-        return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
+        trained = rt.fit(
+            model, (x, y), method="dpsgd", epsilon=2.0, delta=1e-5, epochs=2, batch_size=100, lr=0.5, seed=0
+        )
+        return torch.cat([parameter.detach().flatten() for parameter in trained.model.parameters()])
 
-    whole = trained()
+    whole = weights()
     monkeypatch.setattr(sys.modules["reticent.inside.store"], "MOST_BYTES", bytes_at_once)
-    torch.testing.assert_close(trained(), whole, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(weights(), whole, rtol=1e-4, atol=1e-5)

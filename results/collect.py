@@ -21,6 +21,7 @@ Record = dict[str, Any]
 METHODS = ("methods-fashion-mnist", "methods-mnist", "imdb")
 CELLS = {
     "best": (str(HERE / "best.toml"), "best"),
+    "ablation": (str(HERE / "ablation.toml"), "parts"),
     "handcrafted": ("handcrafted", "best"),
     "end-to-end": ("handcrafted", "best"),
     "tempered-sigmoids": ("dpsur", "2"),
@@ -31,11 +32,12 @@ CELLS = {
 
 COMMANDS = {
     "handcrafted": 'reproduce handcrafted --table best --cells "*mnist-linear*,*mnist-cnn*" --seeds 3',
-    "end-to-end": 'reproduce handcrafted --table best --cells "*mnist-end-to-end*"',
+    "end-to-end": 'reproduce handcrafted --table best --cells "*mnist-end-to-end*" --seeds 3',
     "best": "reproduce results/best.toml --table best --seeds 3",
+    "ablation": "reproduce results/ablation.toml --table parts --seeds 3",
     "methods-fashion-mnist": "compare --config results/methods.toml --data fashion-mnist --seeds 3",
     "methods-mnist": "compare --config results/methods.toml --data mnist --seeds 3",
-    "tempered-sigmoids": 'reproduce dpsur --table 2 --cells "*mnist-ts-eps1"',
+    "tempered-sigmoids": 'reproduce dpsur --table 2 --cells "*mnist-ts-eps1" --seeds 3',
     "imdb": "compare --config results/imdb.toml --seeds 3",
     "cifar10": "reproduce results/cifar10.toml --table linear --seeds 3",
     "location30": "compare --config results/location30.toml",
@@ -137,7 +139,8 @@ def _cells(records: list[Record], printed: dict[str, float | None]) -> Iterator[
     for group in sorted(_groups(records), key=lambda group: str(group[0]["label"])):
         cell = f"{group[0]['label']}-eps{group[0]['target_epsilon']:g}"
         figures = (_accuracy(group), _epsilon(group, "epsilon"), str(len(group)), _minutes(group))
-        yield cell, f"{printed[cell]:g}", *figures
+        there = printed[cell]
+        yield cell, "" if there is None else f"{there:g}", *figures
 
 
 def _attacks(entries: list[Record]) -> Iterator[Sequence[str]]:

@@ -7,12 +7,13 @@ export OMP_NUM_THREADS=1
 out=${1:-out}
 
 reticent reproduce handcrafted --table best --cells "*mnist-linear*,*mnist-cnn*" --seeds 3 --out "$out/handcrafted"
-reticent reproduce handcrafted --table best --cells "*mnist-end-to-end*" --out "$out/end-to-end"
+reticent reproduce handcrafted --table best --cells "*mnist-end-to-end*" --seeds 3 --out "$out/end-to-end"
 reticent reproduce results/best.toml --table best --seeds 3 --out "$out/best"
+reticent reproduce results/ablation.toml --table parts --seeds 3 --out "$out/ablation"
 for data in fashion-mnist mnist; do
     reticent compare --config results/methods.toml --data "$data" --seeds 3 --out "$out/methods-$data"
 done
-reticent reproduce dpsur --table 2 --cells "*mnist-ts-eps1" --out "$out/tempered-sigmoids"
+reticent reproduce dpsur --table 2 --cells "*mnist-ts-eps1" --seeds 3 --out "$out/tempered-sigmoids"
 reticent compare --config results/imdb.toml --seeds 3 --out "$out/imdb"
 reticent reproduce results/cifar10.toml --table linear --seeds 3 --out "$out/cifar10"
 reticent compare --config results/location30.toml --out "$out/location30"

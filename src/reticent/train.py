@@ -41,8 +41,9 @@ class Run:
 
     The number of rounds, and with it the guarantee, is fixed before the first one. With a `folder` the run writes its
     ledger and checkpoints there, and `resume=True` goes on exactly where a crash stopped it. `average_last` is the
-    share of the last rounds whose weights are averaged in the end; `already` lists what was released of the same
-    examples before, such as normalisation statistics, and is part of the guarantee.
+    share of the planned rounds, the last, whose weights are averaged in the end (not if a filter ends the run early);
+    `already` lists what was released of the same examples before, such as normalisation statistics, and is part of the
+    guarantee.
 
     >>> import reticent as rt
     >>> net, x, y = nn.Linear(2, 2), torch.randn(100, 2), torch.zeros(100, dtype=torch.long)

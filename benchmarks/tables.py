@@ -22,7 +22,8 @@ GOALS: dict[str, tuple[float, float | None, float]] = {
 }
 """What we set out for, as ratios to SGD: time, time to the better layout, peak memory; all with default malloc."""
 NOTE = """Ratios to plain SGD (`sgd`) in the same run; in brackets milliseconds a step and peak MB of the process.
-`sgd again` is the same work as `sgd`: what differs there is the noise of the measurement. The short tables take the mean of both.
+`sgd again` is the same work as `sgd`: what differs there is the noise of the measurement. The short tables take the
+mean of both.
 """
 
 

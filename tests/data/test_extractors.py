@@ -43,6 +43,13 @@ def test_normalised_scattering_is_what_the_model_would_have_normalised(cache, di
     assert data.features(digits, "scattering-normalised").train.x.equal(normalised.train.x), "found again"
 
 
+def test_two_scales_are_both_normalised_and_side_by_side(cache, digits):
+    both = data.features(digits, "scattering-two-scales")
+    coarse = data.features(digits, "scattering-normalised").test.x.flatten(1)
+    fine = nn.functional.group_norm(data.Scattering((8, 8), scales=1)(digits.test.x), 9).flatten(1)
+    torch.testing.assert_close(both.test.x[:], torch.cat([coarse, fine], 1), rtol=0, atol=1e-5)
+
+
 def test_extractors_follow_one_another(cache, digits):
     straight = data.features(digits, "deskew")
     assert straight.inputs == digits.inputs

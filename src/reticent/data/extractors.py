@@ -21,6 +21,7 @@ from reticent.data.examples import Dataset, Examples
 from reticent.data.maps import map_array
 from reticent.data.places import cache_folder
 from reticent.data.scattering import Scattering
+from reticent.data.two_scales import GROUPS, TwoScales
 from reticent.errors import DataError, UnknownName
 
 Extractor = Callable[[Tensor], Tensor]
@@ -30,8 +31,7 @@ Progress = Callable[[int, int], None]
 FEATURE_VERSION = 1
 _BATCH = 64
 NORMALISED = "scattering-normalised"
-GROUPS = 27
-"""Of channels, as in the papers; 81 and 243 are multiples."""
+NAMES = ("scattering", NORMALISED, "scattering-two-scales", "deskew")
 
 
 def features(
@@ -40,9 +40,9 @@ def features(
     """The dataset with every input replaced by its features; `progress(done, total)` is told as it goes.
 
     `"scattering"` is the papers' transform, `"scattering-normalised"` the same with each group of channels normalised
-    for each example, once instead of in every step; `"deskew"` straightens strokes. Names joined by `+` follow one
-    another. A module or function may be given instead: features of a module are cached under its weights, those of a
-    function only if `key` names it.
+    for each example, once instead of in every step; `"scattering-two-scales"` puts a finer scale beside that, and
+    `"deskew"` straightens strokes. Names joined by `+` follow one another. A module or function may be given instead:
+    features of a module are cached under its weights, those of a function only if `key` names it.
 
     >>> from reticent.data import load
     >>> features(load("digits"), lambda images: images.flatten(1)).inputs
@@ -54,7 +54,7 @@ def features(
         return dataset
     if extractor == NORMALISED:
         plain = features(dataset, "scattering", progress=progress)
-        return features(plain, nn.GroupNorm(GROUPS, plain.inputs[0], affine=False), progress=progress)
+        return features(plain, nn.GroupNorm(GROUPS[2], plain.inputs[0], affine=False), progress=progress)
     extract = _named(extractor, dataset) if isinstance(extractor, str) else extractor
     label = key or _describe(extract)
     parts = [part for part in (dataset.train, dataset.test) if part is not None]
@@ -65,16 +65,19 @@ def features(
 
 
 def _named(name: str, dataset: Dataset) -> Extractor:
-    if name not in ("scattering", "deskew"):
-        raise UnknownName("features", name, ["scattering", NORMALISED, "deskew"])
+    if name not in NAMES:
+        raise UnknownName("features", name, list(NAMES))
     if len(dataset.inputs) != 3:
         raise DataError(f"{name} needs images; inputs of {dataset.name} have the shape {dataset.inputs}")
-    return Deskew() if name == "deskew" else Scattering((dataset.inputs[1], dataset.inputs[2]))
+    if name == "deskew":
+        return Deskew()
+    transform = Scattering if name == "scattering" else TwoScales
+    return transform((dataset.inputs[1], dataset.inputs[2]))
 
 
 def _describe(extract: Extractor) -> str | None:
     """What identifies the extractor's answers: its settings and weights; None if that cannot be known."""
-    if isinstance(extract, Scattering):
+    if isinstance(extract, Scattering | TwoScales):
         return repr(extract)
     if isinstance(extract, nn.Module):
         weights = [f"{name}:{fingerprint(value.cpu().numpy())}" for name, value in extract.state_dict().items()]
@@ -123,7 +126,7 @@ def _fill(answers: Array, x: Tensor, extract: Extractor, told: _Counter) -> None
 
     # Batches side by side scale better than threads inside each small transform; a user's own extractor may not be
     # safe to run twice at once.
-    workers = torch.get_num_threads() if isinstance(extract, Scattering) else 1
+    workers = torch.get_num_threads() if isinstance(extract, Scattering | TwoScales) else 1
     with _threads_inside(1 if workers > 1 else torch.get_num_threads()), ThreadPoolExecutor(workers) as pool:
         for rows in pool.map(work, range(0, len(x), _BATCH)):
             told.add(rows)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import weakref
+
 import pytest
 import torch
 from gradient_oracle import assert_exact, clip, each_row, error, loss_of
 from torch import nn
 from torch.nn import functional
 
-from reticent.gradients import norms_and_sum
+from reticent.gradients import norms, norms_and_sum, planning
 from reticent.gradients.forms import Dense, Outer
 from reticent.gradients.layouts import Layout, find
 from reticent.gradients.registry import RULES, Rule
@@ -97,3 +99,19 @@ def test_a_model_that_mixes_examples_is_left_to_the_general_path(caplog):
 
     norms_and_sum(Centred(), loss_of, torch.randn(4, 3), clip)
     assert "one.weight" in caplog.text
+
+
+def test_the_proof_holds_one_examples_gradient_at_a_time(monkeypatch):
+    """A large model has no room for more."""
+    seen: list[weakref.ref[torch.Tensor]] = []
+    real = planning.gradients_of
+
+    def watched(*args, **kwargs):
+        assert not any(gradient() is not None for gradient in seen), "an earlier example's gradient is still held"
+        found = real(*args, **kwargs)
+        seen.extend(weakref.ref(gradient) for gradient in found.values())
+        return found
+
+    monkeypatch.setattr(planning, "gradients_of", watched)
+    norms(nn.Linear(4, 3), lambda model, x: model(x).sum(1), torch.randn(5, 4))
+    assert len(seen) == 2 * planning.PROBED

@@ -18,7 +18,7 @@ from reticent.report import Spread
 
 HERE = Path(__file__).parent
 Record = dict[str, Any]
-METHODS = ("methods-fashion-mnist", "methods-mnist", "imdb")
+METHODS = ("methods-fashion-mnist", "methods-mnist", "dpsur-as-claimed", "imdb")
 CELLS = {
     "best": (str(HERE / "best.toml"), "best"),
     "ablation": (str(HERE / "ablation.toml"), "parts"),
@@ -38,6 +38,7 @@ COMMANDS = {
     "methods-fashion-mnist": "compare --config results/methods.toml --data fashion-mnist --seeds 3",
     "methods-mnist": "compare --config results/methods.toml --data mnist --seeds 3",
     "tempered-sigmoids": 'reproduce dpsur --table 2 --cells "*mnist-ts-eps1" --seeds 3',
+    "dpsur-as-claimed": 'reproduce dpsur --table 2 --cells "*mnist-dpsur-eps1" --as-claimed',
     "imdb": "compare --config results/imdb.toml --seeds 3",
     "cifar10": "reproduce results/cifar10.toml --table linear --seeds 3",
     "location30": "compare --config results/location30.toml",

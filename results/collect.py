@@ -1,4 +1,4 @@
-"""Copy what runs left (results.jsonl, attacks) into this folder, and write the tables of README.md from it.
+"""Copy what runs left (results.jsonl, attacks) into this folder, and write the tables of both README.md from it.
 
 `python results/collect.py OUT` does both; without OUT only the tables are written anew.
 """
@@ -17,6 +17,7 @@ from reticent.experiments.tables import find_table
 from reticent.report import Spread
 
 HERE = Path(__file__).parent
+PAGES = (HERE / "README.md", HERE.parent / "README.md")
 Record = dict[str, Any]
 METHODS = ("methods-fashion-mnist", "methods-mnist", "dpsur-as-claimed", "imdb")
 CELLS = {
@@ -93,7 +94,7 @@ def _attack(entry: Record) -> Record:
 
 
 def tables() -> dict[str, str]:
-    """Every table of the README by its name."""
+    """Every table of the pages by its name."""
     found = {}
     for name in (*METHODS, "location30"):
         if (HERE / f"{name}.jsonl").exists():
@@ -102,6 +103,7 @@ def tables() -> dict[str, str]:
         if (HERE / f"{name}.jsonl").exists():
             printed = {cell.name: cell.printed for cell in find_table(paper, number).cells}
             found[name] = _table(_cells(read(name), printed))
+    found["headline"] = _table(_headline(read("best")))
     if (HERE / "location30-attacks.jsonl").exists():
         found["location30-attacks"] = _table(_attacks(read("location30-attacks")))
     return found
@@ -142,6 +144,16 @@ def _cells(records: list[Record], printed: dict[str, float | None]) -> Iterator[
         figures = (_accuracy(group), _epsilon(group, "epsilon"), str(len(group)), _minutes(group))
         there = printed[cell]
         yield cell, "" if there is None else f"{there:g}", *figures
+
+
+def _headline(records: list[Record]) -> Iterator[Sequence[str]]:
+    """The best, one row a dataset and one column a budget."""
+    groups = {(str(group[0]["label"]), group[0]["target_epsilon"]): group for group in _groups(records)}
+    budgets = sorted({epsilon for _, epsilon in groups})
+    yield "proved epsilon", *(f"{epsilon:g}" for epsilon in budgets)
+    for label in sorted({label for label, _ in groups}, reverse=True):
+        found = (groups.get((label, epsilon), []) for epsilon in budgets)
+        yield label, *(f"{_accuracy(group)} %" if group else "" for group in found)
 
 
 def _attacks(entries: list[Record]) -> Iterator[Sequence[str]]:
@@ -196,5 +208,5 @@ def with_tables(text: str) -> str:
 if __name__ == "__main__":
     if len(sys.argv) > 1:
         collect(Path(sys.argv[1]))
-    readme = HERE / "README.md"
-    readme.write_text(with_tables(readme.read_text()))
+    for page in PAGES:
+        page.write_text(with_tables(page.read_text()))

@@ -25,9 +25,10 @@ def collect() -> ModuleType:
 
 
 def test_the_tables_are_those_of_the_files(collect: ModuleType) -> None:
-    page = (RESULTS / "README.md").read_text()
-    assert collect.with_tables(page) == page
-    assert set(collect.tables()) <= set(re.findall(r"<!-- table: (.*) -->", page)), "a file that no table shows"
+    pages = [page.read_text() for page in collect.PAGES]
+    assert [collect.with_tables(page) for page in pages] == pages
+    shown = {name for page in pages for name in re.findall(r"<!-- table: (.*) -->", page)}
+    assert set(collect.tables()) <= shown, "a file that no table shows"
 
 
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: path.stem)

@@ -70,17 +70,20 @@ def grow(curves: list[str], threads: int, out: Path) -> None:
     lines = ["# Growth", "", "| curve | value | ours ms | ours MB | sgd ms | sgd MB |", "|---|---|---|---|---|---|"]
     for curve in curves:
         for value in CURVES[curve]:
-            found = {"sgd": {"ms": float("nan"), "peak": float("nan")}}
+            found: dict[str, dict[str, float]] = {}
             for who in ("ours",) if curve == "examples" else ("ours", "sgd"):
                 command = [sys.executable, "-m", "benchmarks.growth", curve, str(value), who, str(threads)]
                 done = subprocess.run(command, capture_output=True, text=True, check=False)
-                found[who] = (
-                    json.loads(done.stdout) if done.returncode == 0 else {"ms": float("nan"), "peak": float("nan")}
-                )
-            cells = " | ".join(f"{found[who]['ms']:.2f} | {found[who]['peak']:.0f}" for who in ("ours", "sgd"))
+                if done.returncode == 0:
+                    found[who] = json.loads(done.stdout)
+            cells = " | ".join(_cells(found.get(who)) for who in ("ours", "sgd"))
             lines.append(f"| {curve} | {value} | {cells} |")
             print(lines[-1], flush=True)
     (out / "growth.md").write_text("\n".join(lines) + "\n")
+
+
+def _cells(found: dict[str, float] | None) -> str:
+    return "- | -" if found is None else f"{found['ms']:.2f} | {found['peak']:.0f}"
 
 
 if __name__ == "__main__":

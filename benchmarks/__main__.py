@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from benchmarks.growth import CURVES, grow
 from benchmarks.models import CASES
 from benchmarks.peers import PEERS
 from benchmarks.race import race
-from benchmarks.tables import write_plot, write_table
+from benchmarks.tables import made_by, write_plot, write_table
 from reticent.experiments.record import about_this_machine
 
 
@@ -33,6 +34,7 @@ def main() -> None:
     """Run what is asked for and not yet in the folder, then write table and plot from all that is there."""
     asked = arguments()
     asked.out.mkdir(parents=True, exist_ok=True)
+    about = {"command": shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]]), **about_this_machine()}
     store = asked.out / "results.jsonl"
     records = [json.loads(line) for line in store.read_text().splitlines()] if store.exists() else []
     for case in filter(None, asked.cases.split(",")):
@@ -40,7 +42,6 @@ def main() -> None:
             here = (case, malloc, asked.threads)
             if not asked.again and any((r["case"], r["malloc"], r["threads"]) == here for r in records):
                 continue
-            about = {"command": "python -m " + " ".join(["benchmarks", *sys.argv[1:]]), **about_this_machine()}
             found = race(
                 case,
                 asked.peers.split(","),
@@ -55,7 +56,7 @@ def main() -> None:
             for record in found:
                 print(_line(record), flush=True)
     if asked.curves != "none":
-        grow(asked.curves.split(","), asked.threads, asked.out)
+        grow(asked.curves.split(","), asked.threads, asked.out, made_by(about))
     if records:
         write_table(records, asked.out / "table.md")
         write_plot(records, asked.out / "plot.svg")

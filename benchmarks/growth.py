@@ -65,9 +65,16 @@ def measure(curve: str, value: int, who: str) -> dict[str, float]:
     return {"ms": 1e3 * statistics.median(times), "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
 
 
-def grow(curves: list[str], threads: int, out: Path) -> None:
+def grow(curves: list[str], threads: int, out: Path, made_by: str) -> None:
     """Measure every point in a process of its own and write `growth.md`."""
-    lines = ["# Growth", "", "| curve | value | ours ms | ours MB | sgd ms | sgd MB |", "|---|---|---|---|---|---|"]
+    lines = [
+        "# Growth",
+        "",
+        made_by,
+        "",
+        "| curve | value | ours ms | ours MB | sgd ms | sgd MB |",
+        "|---|---|---|---|---|---|",
+    ]
     for curve in curves:
         for value in CURVES[curve]:
             found: dict[str, dict[str, float]] = {}

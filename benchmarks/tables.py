@@ -31,7 +31,7 @@ mean of both.
 
 def write_table(records: list[dict], path: Path) -> None:
     """What matters first, then everybody: two tables for each setting of allocator and threads."""
-    lines = ["# A private step beside a plain one", "", NOTE, *_made_by(records), ""]
+    lines = ["# A private step beside a plain one", "", NOTE, *dict.fromkeys(made_by(record) for record in records), ""]
     for malloc, threads in sorted({(r["malloc"], r["threads"]) for r in records}):
         some = [r for r in records if (r["malloc"], r["threads"]) == (malloc, threads)]
         rows = {
@@ -76,10 +76,9 @@ def _beside(value: float, goal: float | None) -> tuple[str, str]:
     return (f"{value:.2f}" if round(value, 2) <= goal else f"**{value:.2f}**"), f"{goal:.2f}"
 
 
-def _made_by(records: list[dict]) -> list[str]:
-    """The commands, commits and versions behind the figures."""
-    found = dict.fromkeys((r["command"], r["commit"], r["machine"], r["versions"]["torch"]) for r in records)
-    return [f"- `{command}`, commit {commit}, {machine}, torch {torch}" for command, commit, machine, torch in found]
+def made_by(about: dict) -> str:
+    """The command, commit and versions behind a figure, as a line of a list."""
+    return f"- `{about['command']}`, commit {about['commit']}, {about['machine']}, torch {about['versions']['torch']}"
 
 
 def _cell(record: dict | None) -> str:

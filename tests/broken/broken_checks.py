@@ -32,14 +32,14 @@ from reticent.audits.verdict import PROBES
 from reticent.data import Examples, load
 from reticent.data.statistics import FeatureSum
 from reticent.errors import BudgetSpent, ModelError, PrivacyWarning, ResumeError
-from reticent.experiments import centring, training
+from reticent.experiments import normalising, training
 from reticent.experiments.recipe import Recipe
 from reticent.inside import Clip, Coins, Dials
 from reticent.inside.probe import watch
 from reticent.losses import squared_error
 from reticent.methods import dpsgd, dpsur, sa_dpsgd
-from reticent.models import with_centre
-from reticent.models.centring import split_at_centre
+from reticent.models import with_centre, with_statistics
+from reticent.models.normalising import split_at_centre, statistics_of
 from reticent.train import Run
 
 PLAIN = dpsgd(noise_multiplier=1.0)
@@ -322,22 +322,28 @@ def known_gradients() -> None:
     torch.testing.assert_close(probe.openings[0].sealed, expected, atol=1e-5, rtol=1e-5)
 
 
-def centre_is_paid_for() -> None:
-    """A released mean is in the guarantee, moves by no more than its limit, and has noise of its own."""
-    recipe = Recipe(data="digits", noise_multiplier=2.0, epochs=1, seed=0, centre=20.0).filled()
+def normalising_is_paid_for() -> None:
+    """A released mean and statistics are in the guarantee, move by no more than their limits, and have own noise."""
+    recipe = Recipe(data="digits", noise_multiplier=2.0, epochs=1, seed=0).filled()
     dataset = load("digits")
-    plain, centred = (training.prepare(dataclasses.replace(recipe, centre=noise), dataset) for noise in (None, 20.0))
-    assert centred.guarantee().epsilon > plain.guarantee().epsilon
+
+    def spent(**what: float) -> float:
+        return training.prepare(dataclasses.replace(recipe, **what), dataset).guarantee().epsilon
+
+    assert spent(centre=20.0) > spent()
+    assert spent(statistics_noise=20.0) > spent(centre=20.0)
     long = FeatureSum(nn.Identity(), 1.0)._add_up(torch.tensor([[30.0, 40.0]]))
     assert float(long.norm()) <= 1.0 + 1e-9
-    empty, model = (
-        Examples(torch.zeros(10, 4), torch.zeros(10).long()),
-        with_centre(nn.Sequential(nn.Linear(4, 2)), (4,)),
-    )
-    centring.centre(model, empty, 1.0, seed=0, folder=None)
-    noise = split_at_centre(model)[1].mean.double() * 10 / 2
+    empty = Examples(torch.zeros(10, 4), torch.zeros(10).long())
+    model = with_centre(nn.Sequential(nn.Linear(4, 2)), (4,))
+    normalising.centre(model, empty, 1.0, seed=0, folder=None)
+    another = with_statistics(nn.Sequential(nn.Linear(4, 2)), (4,))
+    normalising.standardise(another, empty, 1.0, 4, seed=0, folder=None)
+    mean = split_at_centre(model)[1].mean.double() * 10 / 2
+    statistics = statistics_of(another).mean.double() * 10
     first = torch.as_tensor(Coins.from_seed(0).at(0, "noise", 0).standard_normal(4))
-    assert not torch.allclose(noise, first, atol=1e-3)
+    for one, other in ((mean, first), (statistics, first), (mean, statistics)):
+        assert not torch.allclose(one, other, atol=1e-3)
 
 
 CHECKS: list[Callable[[], None]] = [
@@ -367,5 +373,5 @@ CHECKS: list[Callable[[], None]] = [
     shadows_have_the_targets_size,
     cross_fitting_is_honest,
     known_gradients,
-    centre_is_paid_for,
+    normalising_is_paid_for,
 ]

@@ -26,7 +26,7 @@ from reticent.attacks.learned import make_learner
 from reticent.audits.counts import Evidence
 from reticent.audits.gaussian import gdp_epsilon
 from reticent.data.statistics import FeatureSum
-from reticent.experiments import centring, training
+from reticent.experiments import normalising, training
 from reticent.inside import Coins, GradientSum, Vault
 from reticent.outside import Trial
 
@@ -197,19 +197,30 @@ def every_run_has_the_same_key(_right: Any) -> Any:
     return classmethod(lambda cls: cls(bytes(32), seeded=False))
 
 
-@mutant(training, "charge", checks.centre_is_paid_for)
+@mutant(training, "charges", checks.normalising_is_paid_for)
 def mean_not_charged(_right: Any) -> Any:
-    return lambda noise: ()
+    return lambda recipe: ()
 
 
-@mutant(FeatureSum, "_add_up", checks.centre_is_paid_for)
+@mutant(training, "charges", checks.normalising_is_paid_for)
+def deviations_not_charged(right: Any) -> Any:
+    """The means are charged; the mean squares, a second look at everybody, are not."""
+    return lambda recipe: right(recipe)[:1]
+
+
+@mutant(FeatureSum, "_add_up", checks.normalising_is_paid_for)
 def features_not_cut(_right: Any) -> Any:
     return lambda self, x: self.features(x).sum(0)
 
 
-@mutant(centring, "BEFORE_THE_FIRST", checks.centre_is_paid_for)
+@mutant(normalising, "BEFORE_THE_FIRST", checks.normalising_is_paid_for)
 def mean_has_the_noise_of_the_first_round(_right: Any) -> Any:
-    return 0
+    return {"centre": 0, "statistics": -2}
+
+
+@mutant(normalising, "BEFORE_THE_FIRST", checks.normalising_is_paid_for)
+def statistics_have_the_noise_of_the_mean(_right: Any) -> Any:
+    return {"centre": -1, "statistics": -1}
 
 
 # -- accounting --------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from reticent import data, methods
 from reticent.cli import app
-from reticent.experiments.recipe import check_names, parse_changes, read_recipe
+from reticent.experiments.recipe import check, parse_changes, read_recipe
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -89,7 +89,7 @@ def check_train(given: dict[str, object]) -> None:
     apart = {"set_", "config", "out", "resume", "tensorboard", "as_json"}
     flags = {name: value for name, value in given.items() if name not in apart}
     recipe = read_recipe(None, parse_changes(list(given["set_"] or ())) | flags).filled()  # type: ignore[call-overload]
-    check_names(recipe)
+    check(recipe)
     options = {"noise_multiplier": recipe.noise_multiplier, "max_grad_norm": recipe.max_grad_norm} | recipe.options
     if recipe.method in methods.names():
         methods.get(recipe.method, **{name: value for name, value in options.items() if value is not None})

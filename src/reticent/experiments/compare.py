@@ -13,7 +13,7 @@ from reticent.checkpoint import replace_file
 from reticent.errors import SettingError
 from reticent.experiments.catalogue import listing, options
 from reticent.experiments.job import Job, Kind
-from reticent.experiments.recipe import Recipe, check_names, read_recipe
+from reticent.experiments.recipe import Recipe, check, read_recipe
 from reticent.experiments.sweep import RESULTS, Watcher, sweep
 from reticent.report import read, summarise, to_csv, write_page
 from reticent.report.summary import BASELINE
@@ -55,7 +55,7 @@ class Comparison:
         found = []
         recipes = dict(self._recipes())
         for recipe in recipes.values():
-            check_names(recipe.filled())
+            check(recipe.filled())
         unbounded = {row["name"] for row in listing() if row["guarantee"].startswith("none")}
         for seed in self.seeds:
             found.append(_job("plain", self._recipe({"method": BASELINE}), None, seed, "plain"))

@@ -20,4 +20,6 @@ def model_of(recipe: Recipe, dataset: data.Dataset) -> nn.Module:
     network = models.build(
         recipe.model or "mlp", inputs=dataset.inputs, classes=dataset.classes, activation=recipe.activation or "tanh"
     )
+    if recipe.statistics_noise is not None:
+        network = models.with_statistics(network, dataset.inputs)
     return network if recipe.centre is None else models.with_centre(network, dataset.inputs)

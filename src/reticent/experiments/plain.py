@@ -16,6 +16,7 @@ from torch.optim import Adam
 from reticent.accounting import Guarantee
 from reticent.checkpoint import Folder
 from reticent.data import Dataset, Examples
+from reticent.experiments.normalising import normalise
 from reticent.experiments.parts import model_of
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.training import examples, finish
@@ -57,7 +58,7 @@ def learn(
 ) -> tuple[Trained, float]:
     """The trained network and its learning rate, from where the folder's checkpoint stands, if there is one."""
     epochs, seed = max(1, math.ceil(recipe.epochs or 1)), recipe.seed or 0
-    model = model_of(recipe, dataset)
+    model = _normalised(recipe, dataset)
     optimizer = Adam(model.parameters())
     stored = (folder.read() if folder is not None else None) or {"epoch": 0, "lr": None}
     lr: float = stored["lr"] or _best_rate(recipe, dataset, math.ceil(epochs / 4), seed)
@@ -75,6 +76,13 @@ def learn(
     return Trained(model, _nothing(recipe, dataset), epochs * steps, epochs * steps, {"recipe": recipe.to_json()}), lr
 
 
+def _normalised(recipe: Recipe, dataset: Dataset) -> nn.Module:
+    """The recipe's network with its normalising layers filled as a private run's are: no accuracy lost, none gained."""
+    model = model_of(recipe, dataset)
+    normalise(model, dataset.train, recipe, None)
+    return model
+
+
 def _nothing(recipe: Recipe, dataset: Dataset) -> Guarantee:
     delta = recipe.delta if recipe.delta is not None else default_delta(len(dataset.train))
     return Guarantee("none", math.inf, delta, why="trained without any privacy, as the line to be held to")
@@ -86,7 +94,7 @@ def _best_rate(recipe: Recipe, dataset: Dataset, epochs: int, seed: int) -> floa
     judges, learners = (dataset.train.take(part) for part in order.tensor_split([len(order) // 10]))
 
     def reached(lr: float) -> float:
-        model = model_of(recipe, dataset)
+        model = _normalised(recipe, dataset)
         optimizer = Adam(model.parameters())
         for epoch in range(epochs):
             _epoch(model, optimizer, learners, (epoch, epochs), lr, seed)

@@ -44,6 +44,8 @@ class Recipe:
     max_grad_norm: float | None = None
     centre: float | None = None
     """Noise multiplier of a mean that is released before training and taken away from what the network sees."""
+    statistics_noise: float | None = None
+    """Noise multiplier of the channels' means and squares, released before training to normalise by (HF)."""
     holdout: int | None = None
     validation: int | None = None
     """So many training examples are set aside and judge the model instead of the test examples, for tuning."""
@@ -151,8 +153,8 @@ def parse_changes(settings: list[str]) -> dict[str, Any]:
     return changes
 
 
-def check_names(recipe: Recipe) -> None:
-    """Refuse names that nobody knows before any time is spent."""
+def check(recipe: Recipe) -> None:
+    """Refuse names that nobody knows, and features that are normalised twice, before any time is spent."""
     data.resolve(recipe.data)
     for kind, name, known in (
         ("model", recipe.model, models.names()),
@@ -160,3 +162,6 @@ def check_names(recipe: Recipe) -> None:
     ):
         if name is not None and name not in known:
             raise UnknownName(kind, name, known)
+    features = recipe.features or ""
+    if recipe.statistics_noise is not None and ("normalised" in features or "two-scales" in features):
+        raise SettingError(f"{features} is normalised already: take scattering with statistics_noise, or set centre")

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from reticent.checkpoint import replace_file
 from reticent.errors import SettingError
 from reticent.experiments.job import Job, Record
-from reticent.experiments.recipe import check_names
+from reticent.experiments.recipe import check
 from reticent.experiments.sweep import RESULTS, Watcher, sweep
 from reticent.experiments.tables import Cell
 from reticent.report import Spread
@@ -57,7 +57,7 @@ def _job(cell: Cell, seed: int, epsilon: Epsilon) -> Job:
     recipe = cell.recipe if epsilon == "proved" else cell.as_claimed
     if recipe is None:
         raise SettingError(f"the paper does not state noise and length for {cell.name}: run it at a proved epsilon")
-    check_names(recipe.filled())
+    check(recipe.filled())
     name = cell.name if epsilon == "proved" else f"{cell.name}-as-claimed"
     return Job(name=f"{name}-seed{seed}", label=cell.row, recipe=dataclasses.replace(recipe, seed=seed))
 

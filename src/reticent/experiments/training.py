@@ -19,9 +19,9 @@ from reticent import data, defences, methods
 from reticent.accounting import Budget, Guarantee
 from reticent.checkpoint import replace_file, unwritable
 from reticent.errors import ResumeError, SettingError
-from reticent.experiments.centring import centre, charge
+from reticent.experiments.normalising import charges, normalise
 from reticent.experiments.parts import model_of
-from reticent.experiments.recipe import Recipe, check_names
+from reticent.experiments.recipe import Recipe, check
 from reticent.experiments.tracking import JsonLines, write_private_diagnostics
 from reticent.methods.plan import default_delta
 from reticent.train import Run, Step
@@ -41,7 +41,7 @@ def train(
     'proved'
     """
     recipe = recipe.filled()
-    check_names(recipe)
+    check(recipe)
     if out is not None and (done := _finished(out, recipe, resume)) is not None:
         return done
     start = time.perf_counter()
@@ -128,7 +128,7 @@ def prepare(recipe: Recipe, dataset: data.Dataset, out: Path | None = None, *, r
         epochs=recipe.epochs,
         budget=Budget(recipe.epsilon, delta) if recipe.epsilon is not None else None,
         delta=delta,
-        already=charge(recipe.centre),
+        already=charges(recipe),
         scheduler=make_scheduler(recipe.lr_schedule, optimizer, rounds),
         average_last=recipe.average_last or 0.0,
         seed=recipe.seed,
@@ -137,8 +137,7 @@ def prepare(recipe: Recipe, dataset: data.Dataset, out: Path | None = None, *, r
         folder=out,
         resume=resume,
     )
-    if recipe.centre is not None:  # only now: what the plan refuses must not have been released
-        centre(model, private, recipe.centre, seed=recipe.seed, folder=out)
+    normalise(model, private, recipe, out)  # only now: what the plan refuses must not have been released
     return run
 
 
@@ -159,8 +158,10 @@ def set_aside(train: data.Examples, count: int | None) -> tuple[data.Examples, d
 
 def defended(recipe: Recipe, dataset: data.Dataset) -> Trained:
     """A model trained with an empirical defence: no epsilon, and that is said."""
-    if recipe.centre is not None:
-        raise SettingError(f"{recipe.method} takes no centre: it spends no budget that a mean could be charged to")
+    if charges(recipe):
+        raise SettingError(
+            f"{recipe.method} takes no centre or statistics_noise: it spends no budget that they could be charged to"
+        )
     if recipe.epsilon is not None:
         print(f"reticent: {recipe.method} gives no guarantee: epsilon is not kept to", file=sys.stderr)
     shared = {name: getattr(recipe, name) for name in ("epochs", "batch_size", "lr") if getattr(recipe, name)}

@@ -1,8 +1,8 @@
 """The papers' networks; none of them mixes examples, so none has BatchNorm."""
 
 from reticent.models.activations import TemperedSigmoid, activation
-from reticent.models.centring import with_centre
-from reticent.models.convolutional import PublicNormalise, cnn
+from reticent.models.convolutional import cnn
+from reticent.models.normalising import PublicNormalise, with_centre, with_statistics
 from reticent.models.plain import head, linear, mlp
 from reticent.models.recurrent import ReviewRnn, rnn
 from reticent.models.registry import build, names
@@ -28,4 +28,5 @@ __all__ = [
     "scattering_linear",
     "vit",
     "with_centre",
+    "with_statistics",
 ]

@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from reticent.errors import ModelError
 from reticent.models.activations import activation as named
+from reticent.models.normalising import PublicNormalise
 
 # The usual ImageNet constants: public, and so free.
 _MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 _SMALL = 20
-
-
-class PublicNormalise(nn.Module):
-    """Subtract and divide by one number a channel, public from the start or released and paid for.
-
-    >>> PublicNormalise([0.5], [0.25])(torch.ones(1, 1, 1, 1)).item()
-    2.0
-    """
-
-    def __init__(self, mean: Sequence[float] | Tensor, std: Sequence[float] | Tensor):
-        super().__init__()
-        self.register_buffer("mean", torch.as_tensor(mean).reshape(-1, 1, 1))
-        self.register_buffer("std", torch.as_tensor(std).reshape(-1, 1, 1))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return (x - self.mean) / self.std  # type: ignore[operator]
 
 
 def grey_cnn(inputs: tuple[int, ...], classes: int, activation: str = "tanh") -> nn.Sequential:

@@ -57,19 +57,19 @@ def channel_means(x: Tensor, power: int) -> Tensor:
     return x.double().pow(power).reshape(*x.shape[:2], -1).mean(2)
 
 
-def release_moments(
-    vault: Vault, *, mean_limit: float, square_limit: float, noise_multiplier: float, smallest_std: float = 1e-3
-) -> Moments:
+def release_moments(vault: Vault, *, mean_limit: float, square_limit: float, noise_multiplier: float) -> Moments:
     """Release the channels' means and deviations: two Gaussian releases in the vault's ledger.
 
     The limits are public: take them from what is known of the data or from public data of the same kind. Channels are
-    the first axis of an example. Noise can make a variance negative, so deviations start at `smallest_std`.
+    the first axis of an example. A variance below the noise on it may have any sign: it counts as large as that noise, so
+    that channels which hardly vary are not blown up by chance.
     """
     mean, square = (
         release_mean(vault, partial(channel_means, power=power), limit=limit, noise_multiplier=noise_multiplier)
         for power, limit in ((1, mean_limit), (2, square_limit))
     )
-    std = (square - mean**2).clamp(min=smallest_std**2).sqrt()
+    noise = noise_multiplier * square_limit / len(vault)
+    std = (square - mean**2).clamp(min=noise).sqrt()
     return Moments(mean.float(), std.float())
 
 

@@ -61,8 +61,8 @@ def release_moments(vault: Vault, *, mean_limit: float, square_limit: float, noi
     """Release the channels' means and deviations: two Gaussian releases in the vault's ledger.
 
     The limits are public: take them from what is known of the data or from public data of the same kind. Channels are
-    the first axis of an example. A variance below the noise on it may have any sign: it counts as large as that noise, so
-    that channels which hardly vary are not blown up by chance.
+    the first axis of an example. A variance below the noise on it may have any sign: it counts as large as that noise,
+    so that channels which hardly vary are not blown up by chance.
     """
     mean, square = (
         release_mean(vault, partial(channel_means, power=power), limit=limit, noise_multiplier=noise_multiplier)

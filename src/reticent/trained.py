@@ -196,7 +196,8 @@ def _check_labels(model: nn.Module, examples: Any, loss: Loss) -> None:
     pair = (examples.x, examples.y) if hasattr(examples, "x") else examples
     if loss is not cross_entropy or not isinstance(pair, tuple | list) or len(pair) != 2 or len(pair[0]) == 0:
         return
-    x, y = torch.as_tensor(np.asarray(pair[0][:1])), torch.as_tensor(pair[1])
+    first = pair[0][:1]
+    x, y = first if isinstance(first, Tensor) else torch.as_tensor(np.asarray(first)), torch.as_tensor(pair[1])
     classes = predict(model, x).shape[-1]
     low, high = int(y.min()), int(y.max())
     if y.dtype.is_floating_point or low < 0 or high >= classes:

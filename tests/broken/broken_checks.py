@@ -34,6 +34,7 @@ from reticent.data.statistics import FeatureSum
 from reticent.errors import BudgetSpent, ModelError, PrivacyWarning, ResumeError
 from reticent.experiments import normalising, training
 from reticent.experiments.recipe import Recipe
+from reticent.gradients import norms
 from reticent.inside import Clip, Coins, Dials
 from reticent.inside.probe import watch
 from reticent.losses import squared_error
@@ -346,6 +347,34 @@ def normalising_is_paid_for() -> None:
         assert not torch.allclose(one, other, atol=1e-3)
 
 
+def hidden_examples_are_found() -> None:
+    """Behind a head that starts at zero, each gradient is still clipped by its own norm when the head has moved."""
+    layer, head = nn.Linear(4, 4), nn.Linear(4, 1)
+    nn.init.zeros_(head.weight)
+    model = nn.Sequential(TimeFirst(layer), head)
+    x = torch.randn(5, 6, 4)
+
+    def loss(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        return model(x)[:, 0]
+
+    norms(model, loss, x)
+    nn.init.ones_(head.weight)
+    found = norms(model, loss, x)
+    alone = torch.cat([norms(model, loss, x[i : i + 1]) for i in range(5)])
+    torch.testing.assert_close(found, alone)
+
+
+class TimeFirst(nn.Module):
+    """A layer on [time * examples, width], as recurrent code calls it."""
+
+    def __init__(self, layer: nn.Module):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x.transpose(0, 1).flatten(0, 1)).relu().unflatten(0, (x.shape[1], -1)).mean(0)
+
+
 CHECKS: list[Callable[[], None]] = [
     probes,
     selective_ledger,
@@ -374,4 +403,5 @@ CHECKS: list[Callable[[], None]] = [
     cross_fitting_is_honest,
     known_gradients,
     normalising_is_paid_for,
+    hidden_examples_are_found,
 ]

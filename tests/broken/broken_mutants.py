@@ -27,6 +27,7 @@ from reticent.audits.counts import Evidence
 from reticent.audits.gaussian import gdp_epsilon
 from reticent.data.statistics import FeatureSum
 from reticent.experiments import normalising, training
+from reticent.gradients import layouts
 from reticent.inside import Coins, GradientSum, Vault
 from reticent.outside import Trial
 
@@ -221,6 +222,12 @@ def mean_has_the_noise_of_the_first_round(_right: Any) -> Any:
 @mutant(normalising, "BEFORE_THE_FIRST", checks.normalising_is_paid_for)
 def statistics_have_the_noise_of_the_mean(_right: Any) -> Any:
     return {"centre": -1, "statistics": -1}
+
+
+@mutant(layouts, "find", checks.hidden_examples_are_found)
+def zeros_tell_where_the_examples_are(right: Any) -> Any:
+    """The first layout that nothing contradicts: behind weights of zero, that is any."""
+    return lambda reached: right(reached) or layouts.possible(reached[0].shape, len(reached))[0]
 
 
 # -- accounting --------------------------------------------------------------------------------------------------

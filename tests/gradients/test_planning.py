@@ -115,3 +115,80 @@ def test_the_proof_holds_one_examples_gradient_at_a_time(monkeypatch):
     monkeypatch.setattr(planning, "gradients_of", watched)
     norms(nn.Linear(4, 3), lambda model, x: model(x).sum(1), torch.randn(5, 4))
     assert len(seen) == 2 * planning.PROBED
+
+
+class TimeFirst(nn.Module):
+    """Flattens [time, examples, width], as recurrent code does; what comes after the layer may start at zero."""
+
+    def __init__(self, start):
+        super().__init__()
+        torch.manual_seed(1)
+        self.layer, self.out, self.gate = nn.Linear(4, 4), nn.Linear(4, 2), nn.Parameter(torch.ones(()))
+        if start == "head at zero":
+            nn.init.zeros_(self.out.weight)
+        elif start == "equal head":
+            nn.init.constant_(self.out.weight, 0.5)
+        elif start == "gate at zero":
+            nn.init.zeros_(self.gate)
+
+    def forward(self, x):
+        steps = x.transpose(0, 1)
+        inner = self.layer(steps.flatten(0, 1)).relu().reshape(steps.shape).transpose(0, 1)
+        return self.out((x + self.gate * inner).mean(1))
+
+
+@pytest.mark.parametrize("start", ["usual", "head at zero", "equal head", "gate at zero"])
+def test_weights_that_hide_the_examples_at_first_do_not_mislead_later(start):
+    """The plan is made once: zeros fit every layout, and the first one that fits would be wrong from the next step."""
+    model = TimeFirst(start)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    x, y = torch.randn(5, 6, 4), torch.tensor([0, 1, 0, 1, 1])
+
+    def losses(model, batch):
+        return nn.functional.cross_entropy(model(batch[0]), batch[1], reduction="none")
+
+    def each():
+        alone = []
+        for i in range(5):
+            model.zero_grad()
+            losses(model, (x[i : i + 1], y[i : i + 1])).sum().backward()
+            alone.append(torch.cat([p.grad.flatten() for p in model.parameters()]).norm())
+        return torch.stack(alone)
+
+    norms(model, losses, (x, y))
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items()), "weights are given back"
+    [plan] = planning._plans[model].values()
+    assert plan.layouts["linear", ("layer.weight", "layer.bias")] is Layout.MINOR
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter))
+    torch.testing.assert_close(norms(model, losses, (x, y)), each())
+
+
+def test_what_no_weights_reveal_takes_the_general_path(caplog):
+    class Cut(nn.Module):
+        """The layer's output counts for nothing, whatever the weights are, though it leads to the loss."""
+
+        def __init__(self):
+            super().__init__()
+            self.layer, self.out = nn.Linear(4, 4), nn.Linear(4, 2)
+
+        def forward(self, x):
+            return self.out(x.mean(1)) + 0 * self.layer(x.transpose(0, 1).flatten(0, 1)).sum()
+
+    norms(Cut(), lambda model, x: model(x).sum(1), torch.randn(5, 6, 4))
+    assert "general path" in caplog.text
+
+
+def test_a_layer_that_leads_nowhere_costs_no_speed(caplog):
+    class Spare(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.spare, self.out = nn.Linear(4, 5), nn.Linear(4, 2)
+
+        def forward(self, x):
+            self.spare(x)
+            return self.out(x)
+
+    norms(Spare(), lambda model, x: model(x).sum(1), torch.randn(5, 4))
+    assert "general path" not in caplog.text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 
 from torch import Tensor
@@ -50,17 +50,34 @@ class Layout(Enum):
                 raise ValueError("a tensor that is the same for all examples has no example axis")
 
 
-def find(reached: Sequence[Tensor]) -> Layout:
+def find(reached: Sequence[Tensor]) -> Layout | None:
     """Find the layout in which example i's loss reaches (has a gradient at) the entries of example i only.
+
+    Zeros fit every layout and so say nothing: if two examples reach nothing, or two layouts fit, the answer is None.
 
     >>> import torch
     >>> find([torch.tensor([[1.0, 0.0]] * 3), torch.tensor([[0.0, 1.0]] * 3)])
     <Layout.SECOND: 'the second axis'>
+    >>> find([torch.zeros(6, 4)] * 3) is None
+    True
     """
     n = len(reached)
-    for layout in Layout:
-        if layout.fits(reached[0].shape, n) and all(
-            not layout.first(gradient, n)[[j for j in range(n) if j != i]].any() for i, gradient in enumerate(reached)
-        ):
-            return layout
-    return Layout.NOWHERE
+    telling = {i: gradient for i, gradient in enumerate(reached) if gradient.any()}
+    if len(telling) < n - 1:  # one may be missing: its place is the one that the others leave
+        return None
+    fitting = [layout for layout in possible(reached[0].shape, n) if _apart(telling, layout, n)]
+    return only(fitting) if fitting else Layout.NOWHERE
+
+
+def possible(shape: Sequence[int], n: int) -> list[Layout]:
+    """All layouts in which a shape can hold n examples."""
+    return [layout for layout in Layout if layout.fits(shape, n)]
+
+
+def only(fitting: Sequence[Layout]) -> Layout | None:
+    """The one layout that fits, or None."""
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _apart(telling: Mapping[int, Tensor], layout: Layout, n: int) -> bool:
+    return not any(layout.first(gradient, n)[[j for j in range(n) if j != i]].any() for i, gradient in telling.items())

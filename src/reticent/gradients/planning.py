@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -28,6 +30,8 @@ log = logging.getLogger("reticent.gradients")
 PROBED = 3
 # A wrong rule is off by far more than float32 rounds.
 ROUNDING = 1e-3
+# Tried until gradients show where the examples are: one is enough unless a narrow layer of ReLUs happens to be dead.
+OTHER_WEIGHTS = 4
 # What a micro-batch keeps: freed memory up to this many bytes is there again for the next one. A pass over fewer
 # examples than the second number is slow, so these may take more, but not more than the third.
 KEPT = 2**26
@@ -35,12 +39,30 @@ WORTH_A_PASS = 16
 MOST = 2**28
 
 
+class _Unseen(Exception):  # noqa: N818 - not a mistake: other weights may show more
+    """The gradients do not tell where the examples are: they are zero, as behind a head that starts at zero."""
+
+
+@dataclass(eq=False)
+class _Use:
+    """What one use of parameters showed: the gradient of each example's loss, if it leads to the losses at all."""
+
+    reached: list[Tensor]
+    matters: bool = False
+
+    def layout(self) -> Layout | None:
+        """Where the examples are; what leads nowhere needs a shape that leaves no choice."""
+        if self.matters:
+            return layouts.find(self.reached)
+        return layouts.only(layouts.possible(self.reached[0].shape, len(self.reached)))
+
+
 class _Probe(Tape):
     """Runs every known function as it is and keeps the gradients that pass each site."""
 
     def __init__(self, parameters: Mapping[str, nn.Parameter], n: int, plan: Plan):
         super().__init__(parameters, n, plan)
-        self.seen: dict[Site, list[list[Tensor]]] = {}
+        self.seen: dict[Site, list[_Use]] = {}
         self.example = 0
 
     def use(self, site: Site, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -48,11 +70,12 @@ class _Probe(Tape):
         result = func(*plain, **{key: self.plain(value) for key, value in kwargs.items()})
         if not RULES[func].located:
             return self._part_of_the_graph(result)
-        gradients = [torch.zeros_like(result) for _ in range(self.n)]
-        self.seen.setdefault(site, []).append(gradients)
+        use = _Use([torch.zeros_like(result) for _ in range(self.n)])
+        self.seen.setdefault(site, []).append(use)
 
         def show(gradient: Tensor) -> None:
-            gradients[self.example] = gradient
+            use.matters = True
+            use.reached[self.example] = gradient
 
         return self.tap(result, show)
 
@@ -74,10 +97,13 @@ def _locate(task: Task, batch: Batch) -> dict[Site, Layout]:
             probe.example = i
             torch.autograd.grad(losses[i], probe.anchor, retain_graph=True, allow_unused=True)
         for site, uses in probe.seen.items():
-            places = {layouts.find(reached) for reached in uses}
+            places = {use.layout() for use in uses}
             if len(places) > 1:
                 raise NoRule(site, "the examples are now here, now there")
-            found[site] = places.pop()
+            place = places.pop()
+            if place is None:
+                raise _Unseen(f"{site[0]}({', '.join(site[1])}): all gradients here are zero")
+            found[site] = place
         if Layout.NOWHERE not in (found[site] for site in probe.seen):
             return found
 
@@ -162,11 +188,42 @@ def plan_of(task: Task, batch: Batch, *, again: bool = False) -> Plan | None:
     return plans[key]
 
 
+def _located_and_proved(task: Task, few: Batch, known: Mapping[Site, Layout]) -> Plan:
+    """The plan, found and proved where gradients tell something: with the model's weights, or else with others.
+
+    Where the examples are does not depend on the weights, but weights of zero hide it, and a proof that compares zero
+    with zero proves nothing of the steps to come.
+    """
+    reason = _Unseen()
+    for others in range(OTHER_WEIGHTS + 1):
+        with _other_weights(task.parameters) if others else nullcontext():
+            try:
+                plan = Plan({**known, **_locate(task, few)})
+                _prove(task, few, plan)
+                return plan
+            except _Unseen as hidden:
+                reason = hidden
+    raise reason
+
+
+@contextmanager
+def _other_weights(parameters: Mapping[str, nn.Parameter]) -> Iterator[None]:
+    """Give every parameter a nudge of its own size, and take it back."""
+    kept = {name: parameter.detach().clone() for name, parameter in parameters.items()}
+    try:
+        for name, parameter in parameters.items():
+            usual = float(kept[name].abs().mean())
+            parameter.data.add_(torch.randn_like(kept[name]), alpha=usual / 2 or 0.1)
+        yield
+    finally:
+        for name, parameter in parameters.items():
+            parameter.data.copy_(kept[name])
+
+
 def _plan(task: Task, few: Batch, known: Mapping[Site, Layout]) -> Plan | None:
     keep_freed_pages()
     try:
-        plan = Plan({**known, **_locate(task, few)})
-        _prove(task, few, plan)
+        plan = _located_and_proved(task, few, known)
     except ModelError:
         raise
     except Exception as reason:  # whatever a model does that the tape cannot follow, the general path can, or says why

@@ -99,6 +99,8 @@ class Tape(TorchFunctionMode, ABC):
                 self.packings.note(func, args, result)
             return result
         site = (getattr(func, "__name__", str(func)), tuple(self._names[id(value)] for value in followed))
+        if _half(args, kwargs):
+            raise NoRule(site, "sums in half precision are not exact: one example could move all of their digits")
         if self.plan.layouts.get(site) is not Layout.NOWHERE and self._knows(func, args, kwargs):
             return self.use(site, func, args, kwargs)
         return self._derive(site, func, args, kwargs)
@@ -140,6 +142,14 @@ class Tape(TorchFunctionMode, ABC):
         if site not in self.plan.layouts:
             raise NoRule(site, "not seen when the model was planned")
         return self.plan.layouts[site]
+
+
+def _half(args: Iterable[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether a function works in half precision, because it is given it or because autocast makes it."""
+    given = [value for value in _values(args, kwargs) if isinstance(value, Tensor)]
+    return any(torch.is_autocast_enabled(value.device.type) for value in given) or any(
+        value.is_floating_point() and value.element_size() < 4 for value in given
+    )
 
 
 def _values(args: Iterable[Any], kwargs: Mapping[str, Any]) -> list[Any]:

@@ -37,6 +37,12 @@ class Flat:
         if len(kinds) > 1:
             found = ", ".join(sorted(f"{dtype} on {device}" for dtype, device in kinds))
             raise ModelError(f"the trainable parameters differ in type or device ({found}): bring them to one")
+        [(dtype, _)] = kinds
+        if dtype not in (torch.float32, torch.float64):
+            raise ModelError(
+                f"the trainable parameters are {dtype}: sums of gradients would be rounded so coarsely that one "
+                "example moves them by more than its bound. Call .float() on the model; autocast inside it is fine"
+            )
         self._parameters = trainable
         self.vector = torch.cat([p.detach().reshape(-1) for p in trainable.values()])
         for name, view in self.views(self.vector).items():

@@ -90,6 +90,7 @@ class Run:
         _refuse_unusable(optimizer, scheduler)
         self.model, self.optimizer, self.scheduler = model, optimizer, scheduler
         self.number = self.kept = self.rejections = 0
+        self._ended = False
         self.dials = self.plan.dials
         self._average = TailAverage(average_last, self.plan.rounds)
         self._diagnostics = Diagnostics() if private_diagnostics else None
@@ -99,9 +100,9 @@ class Run:
         stored = self._folder.read() if self._folder is not None else None
         if stored is not None:
             refuse_changes(stored["settings"], self._settings)
-        self._coins = (
-            Coins.restored(stored["coins"]) if stored else Coins.from_seed(seed) if seed is not None else Coins.fresh()
-        )
+        self._coins = Coins.from_seed(seed) if seed is not None else Coins.fresh()
+        if stored is not None and not stored["over"]:
+            self._coins = Coins.restored(stored["coins"])
         self._vault = Vault(
             found,
             coins=self._coins,
@@ -109,6 +110,8 @@ class Run:
             allowance=self.plan.allowance(),
             device=self._task.flat.vector.device,
         )
+        # Releases that share a ledger line are not sealed one by one: to repeat them takes all the same examples.
+        self._examples = self._vault.fingerprint(every=self.plan.hides) if self._folder is not None else ""
         check(model, loss, self._vault.blank(rows=4))
         if stored is not None:
             self._restore(stored)
@@ -118,21 +121,28 @@ class Run:
     # -- going on ------------------------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Step]:
-        while self.number < self.plan.rounds:
+        while not self.over:
             try:
                 step = self.step()
             except BudgetSpent:
                 if not self.plan.adaptive:
                     raise
-                return  # an adaptive plan ends when its filter lets nothing more out
+                self._ended = True  # an adaptive plan ends when its filter lets nothing more out
+                self.save()
+                return
             yield step
 
     def __len__(self) -> int:
         return self.plan.rounds
 
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will be released: all rounds are done, or the filter of an adaptive plan is full."""
+        return self._ended or self.number >= self.plan.rounds
+
     def step(self) -> Step:
         """One round; raises BudgetSpent after the last one that was planned."""
-        if self.number >= self.plan.rounds:
+        if self.over:
             raise BudgetSpent(f"all {self.plan.rounds} planned rounds are done: a longer run must be planned as one")
         try:
             kept = self._advance()
@@ -245,14 +255,15 @@ class Run:
     # -- stopping and resuming -----------------------------------------------------------------------------------
 
     def save(self) -> None:
-        """Write a checkpoint, if the run has a folder."""
+        """Write a checkpoint, if the run has a folder: with the coins until the run is over, then without a secret."""
         if self._folder is None:
             return
         tree = {
             "settings": self._settings,
-            "coins": self._coins.keepsake(),
-            "examples": self._vault.fingerprint(),
-            "memory": self._vault.memory,
+            "over": self.over,
+            "coins": None if self.over else self._coins.keepsake(),
+            "examples": None if self.over else self._examples,
+            "memory": {} if self.over else self._vault.memory,
             "number": self.number,
             "kept": self.kept,
             "rejections": self.rejections,
@@ -265,7 +276,8 @@ class Run:
         self._folder.write(tree)
 
     def _restore(self, tree: dict[str, Any]) -> None:
-        if tree["examples"] != self._vault.fingerprint():
+        self._ended = tree["over"]
+        if not self.over and tree["examples"] != self._examples:
             raise ResumeError(
                 "the examples differ from those the run was started with: the same noise on other data would reveal "
                 "it. Resume with the same data, or start a new run in another folder."

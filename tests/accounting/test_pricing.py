@@ -130,15 +130,6 @@ def test_the_best_accountant_is_the_smaller_valid_one() -> None:
     assert rdp.order is not None
 
 
-def test_no_loss_distribution_where_parameters_were_chosen_on_the_way() -> None:
-    events = {Subsampled(0.01, Gaussian(1.0)): 1000}
-    adaptive = price(events, 1e-5, adaptive=True)
-    assert adaptive.pld is None
-    assert adaptive.accountant == "rdp"
-    with pytest.raises(SettingError, match="not valid"):
-        price(events, 1e-5, accountant="pld", adaptive=True)
-
-
 def test_no_loss_distribution_for_hidden_attempts() -> None:
     release = SelectiveRelease(SelectiveAttempt(0.1, 4.0, 0.01, 0.3, 0.6))
     assert price([release], 1e-5).pld is None

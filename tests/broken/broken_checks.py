@@ -18,7 +18,7 @@ from torch import nn
 
 import reticent.audits.claims as claims
 import reticent.audits.one_run as one_run
-from reticent.accounting import Entry, Gaussian, Ledger, Subsampled, calibrate, price
+from reticent.accounting import Budget, Entry, Gaussian, Ledger, Subsampled, calibrate, price
 from reticent.attacks import intervals, learned, lira, rmia, signals
 from reticent.attacks.metrics import Scores, auc, auc_standard_error
 from reticent.attacks.thresholds import each_round
@@ -31,14 +31,14 @@ from reticent.audits.toy import SIZE, examples, make_run
 from reticent.audits.verdict import PROBES
 from reticent.data import Examples, load
 from reticent.data.statistics import FeatureSum
-from reticent.errors import BudgetSpent, ModelError, PrivacyWarning, ResumeError
+from reticent.errors import BudgetSpent, ModelError, PrivacyWarning, ResumeError, SettingError
 from reticent.experiments import normalising, training
 from reticent.experiments.recipe import Recipe
 from reticent.gradients import norms
-from reticent.inside import Clip, Coins, Dials
+from reticent.inside import Clip, Coins, Dials, GradientSum
 from reticent.inside.probe import watch
 from reticent.losses import squared_error
-from reticent.methods import dpsgd, dpsur, sa_dpsgd
+from reticent.methods import dpis, dpsgd, dpsur, plan, sa_dpsgd
 from reticent.models import with_centre, with_statistics
 from reticent.models.normalising import split_at_centre, statistics_of
 from reticent.train import Run
@@ -144,6 +144,39 @@ def replay_is_refused_on_other_data() -> None:
     except ResumeError:
         return
     raise AssertionError("a second answer with the same noise came out")
+
+
+def hidden_attempts_are_bound_to_their_examples() -> None:
+    """Of several releases on one ledger line only the first is sealed: all examples must be the same in a replay."""
+    x, y = torch.randn(600, 2), torch.zeros(600).long()
+    method = dpsur(noise_multiplier=4.0, validation_batch_size=20, hidden_attempts=True)
+
+    def made(y: torch.Tensor, folder: str, resume: bool) -> Run:
+        model = nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        return Run(
+            model, optimizer, (x, y), method=method, batch_size=60, rounds=2, seed=0, folder=folder, resume=resume
+        )
+
+    with tempfile.TemporaryDirectory() as folder:
+        made(y, folder, resume=False)
+        other = y.clone()
+        other[1] = 1  # not among the 256 that are evenly spread
+        try:
+            made(other, folder, resume=True)
+        except ResumeError:
+            return
+    raise AssertionError("the run went on with other examples")
+
+
+def draws_serve_their_queries() -> None:
+    """The draw of DPIS is charged for a sum with a second coin, and refused to one without."""
+    mixed = dataclasses.replace(dpis(), query=GradientSum, bound=Clip())
+    try:
+        plan(mixed, size=1000, batch_size=100, rounds=20, budget=Budget(3.0, 1e-5))
+    except SettingError:
+        return
+    raise AssertionError("candidates were drawn more often than was charged for")
 
 
 def no_round_past_the_plan() -> None:
@@ -384,6 +417,8 @@ CHECKS: list[Callable[[], None]] = [
     batch_norm_refused,
     resume_keeps_the_ledger,
     replay_is_refused_on_other_data,
+    hidden_attempts_are_bound_to_their_examples,
+    draws_serve_their_queries,
     no_round_past_the_plan,
     large_delta_warned,
     secret_coins_differ,

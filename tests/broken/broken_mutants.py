@@ -28,7 +28,8 @@ from reticent.audits.gaussian import gdp_epsilon
 from reticent.data.statistics import FeatureSum
 from reticent.experiments import normalising, training
 from reticent.gradients import layouts
-from reticent.inside import Coins, GradientSum, Vault
+from reticent.inside import ByNorm, Coins, GradientSum, Vault
+from reticent.methods.plan import Plan
 from reticent.outside import Trial
 
 
@@ -181,6 +182,16 @@ def resume_forgets_the_ledger(right: Any) -> Any:
 @mutant(Ledger, "_same_or_refuse", checks.replay_is_refused_on_other_data)
 def replay_not_compared(_right: Any) -> Any:
     return staticmethod(lambda before, now: None)
+
+
+@mutant(Plan, "hides", checks.hidden_attempts_are_bound_to_their_examples)
+def some_examples_stand_for_all(_right: Any) -> Any:
+    return property(lambda self: False)
+
+
+@mutant(ByNorm, "serves", checks.draws_serve_their_queries)
+def candidates_taken_for_participants(_right: Any) -> Any:
+    return lambda self, query: True
 
 
 @mutant(Planned, "covers", checks.no_round_past_the_plan)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +14,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 from torch import Tensor, nn
 
-from reticent import data, models
+from reticent import checkpoint, data, models
 from reticent.accounting import Gaussian, Ledger, Planned
-from reticent.data.statistics import FeatureSum, channel_means
+from reticent.data.statistics import FeatureSum, channel_means, release_mean
 from reticent.errors import BudgetSpent, ModelError, ResumeError, ReticentError, SettingError
 from reticent.experiments.normalising import centre, normalise, standardise
 from reticent.experiments.parts import model_of
@@ -99,9 +100,12 @@ def test_after_a_crash_nothing_is_released_again(tmp_path: Path, seed: int | Non
     centre(again, dataset.train, 20.0, seed=seed, folder=tmp_path)
     assert torch.equal(mean_of(first), mean_of(again))
     assert (tmp_path / "centre.jsonl").read_text() == ledger
-    other = data.Examples(dataset.train.x + 1, dataset.train.y)
-    with pytest.raises(ResumeError, match="other examples"):
-        centre(again, other, 20.0, seed=seed, folder=tmp_path)
+    assert "coins" not in checkpoint.read(tmp_path / "centre.safetensors"), "they would tell what is under the noise"
+
+
+def released_and_crashed(*args: Any, **settings: Any) -> Tensor:
+    release_mean(*args, **settings)
+    raise ZeroDivisionError
 
 
 def test_a_crash_between_release_and_writing_gives_the_same_mean(
@@ -110,10 +114,13 @@ def test_a_crash_between_release_and_writing_gives_the_same_mean(
     dataset = data.load("digits")
     model = model_of(RECIPE, dataset)
     with monkeypatch.context() as patched:
-        patched.setattr("reticent.experiments.normalising._Kept.add", lambda *_: 1 / 0)
+        patched.setattr("reticent.experiments.normalising.release_mean", released_and_crashed)
         with pytest.raises(ZeroDivisionError):
             centre(model, dataset.train, 20.0, seed=None, folder=tmp_path)
     assert len((tmp_path / "centre.jsonl").read_text().splitlines()) == 1, "it was charged"
+    other = data.Examples(dataset.train.x + 1, dataset.train.y)
+    with pytest.raises(ResumeError, match="other examples"):
+        centre(model, other, 20.0, seed=None, folder=tmp_path)
     centre(model, dataset.train, 20.0, seed=None, folder=tmp_path)
     assert len((tmp_path / "centre.jsonl").read_text().splitlines()) == 1, "and not charged twice"
 

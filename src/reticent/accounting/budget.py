@@ -12,7 +12,7 @@ import numpy as np
 
 from reticent.accounting.concentrated import epsilon_of, rho, rho_for
 from reticent.accounting.conversions import overhead
-from reticent.accounting.events import Event, Tally
+from reticent.accounting.events import Event, SelectiveRelease, Tally
 from reticent.accounting.price import Accountant, Price, check_accountant, check_delta, price
 from reticent.accounting.rdp import curve
 from reticent.errors import BudgetSpent, SettingError
@@ -101,7 +101,9 @@ class RenyiFilter:
             )
 
     def cost(self, event: Event) -> float:
-        """The Renyi divergence of an event at the filter's order."""
+        """The Renyi divergence of an event at the filter's order; infinite where a cap would take a share of delta."""
+        if isinstance(event, SelectiveRelease) and event.cap is not None:
+            return math.inf
         return float(curve(event, self._orders)[0])
 
     def covers(self, event: Event) -> bool:

@@ -32,6 +32,7 @@ def to_epsilon(orders: Array, rdp: Array, delta: float, conversion: Conversion =
     >>> round(epsilon, 4), order
     (1.6141, 8.0)
     """
+    rdp = np.where(np.isnan(rdp), np.inf, rdp)  # what could not be computed proves nothing
     if not np.isfinite(rdp).any():
         return float("inf"), None
     if conversion == "new" and np.any(np.expm1(-rdp) + delta**2 > 0):

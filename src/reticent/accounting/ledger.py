@@ -82,7 +82,9 @@ class Ledger:
             self._same_or_refuse(before, entry)
             return False
         if self._file is not None:
-            os.write(self._file, entry.to_line().encode())
+            line = entry.to_line().encode()
+            while line:  # a full disk may take a part of it, and says so at the next try
+                line = line[os.write(self._file, line) :]
             os.fdatasync(self._file)
         self._remember(entry)
         return True

@@ -36,12 +36,11 @@ class Price:
     why: str
 
 
-def price(
-    events: Tally | Iterable[Event], delta: float, *, accountant: Accountant = "best", adaptive: bool = False
-) -> Price:
-    """What the events cost together at `delta`; `adaptive` says their parameters were chosen during the run.
+def price(events: Tally | Iterable[Event], delta: float, *, accountant: Accountant = "best") -> Price:
+    """What the events cost together at `delta`, if all of them were fixed beforehand.
 
-    "best" is the smallest valid epsilon: loss distributions (PLD) or Renyi (RDP), and only RDP where adaptive.
+    "best" is the smaller epsilon of loss distributions (PLD) and Renyi divergences (RDP). Where parameters are chosen
+    during a run neither holds for the events it came to: such a run passes a filter, and costs the filter's budget.
 
     >>> from reticent.accounting.events import Gaussian, Subsampled
     >>> cost = price({Subsampled(0.01, Gaussian(1.0)): 1000}, 1e-5)
@@ -50,21 +49,17 @@ def price(
     """
     check_accountant(accountant)
     check_delta(delta)
-    if adaptive and accountant == "pld":
-        raise SettingError("PLD is not valid where parameters were chosen during the run: use accountant='rdp'")
-    return _price(frozenset(tally(events).items()), delta, accountant, adaptive)
+    return _price(frozenset(tally(events).items()), delta, accountant)
 
 
-def epsilon(
-    events: Tally | Iterable[Event], delta: float, *, accountant: Accountant = "best", adaptive: bool = False
-) -> float:
+def epsilon(events: Tally | Iterable[Event], delta: float, *, accountant: Accountant = "best") -> float:
     """The epsilon of the events at `delta`.
 
     >>> from reticent.accounting.events import Gaussian
     >>> round(epsilon([Gaussian(2.0)], 1e-5), 3)
     1.993
     """
-    return price(events, delta, accountant=accountant, adaptive=adaptive).epsilon
+    return price(events, delta, accountant=accountant).epsilon
 
 
 def check_accountant(accountant: str) -> None:
@@ -93,7 +88,7 @@ def total_curve(events: Tally, orders: Array = ORDERS) -> Array:
 
 
 @lru_cache(maxsize=4096)
-def _price(items: frozenset[tuple[Event, int]], delta: float, accountant: Accountant, adaptive: bool) -> Price:
+def _price(items: frozenset[tuple[Event, int]], delta: float, accountant: Accountant) -> Price:
     events = dict(sorted(items, key=repr))  # rounding must not depend on the order of a set
     if not events:
         return Price(0.0, delta, "none needed", None, 0.0, 0.0, "nothing was released")
@@ -101,7 +96,7 @@ def _price(items: frozenset[tuple[Event, int]], delta: float, accountant: Accoun
     if math.isinf(renyi):
         why = next(filter(None, map(why_infinite, events)), "the cap on hidden attempts is too low for this delta")
         return Price(math.inf, delta, "none", None, None, None, why)
-    loss = None if adaptive or accountant == "rdp" else loss_epsilon(events, delta)
+    loss = None if accountant == "rdp" else loss_epsilon(events, delta)
     return _choose(renyi, order, loss, delta, accountant)
 
 

@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 Guess = Literal["present", "absent", "either"]
 
 
-def deltas(events: Tally | Iterable[Event], epsilons: Iterable[float], *, adaptive: bool = False) -> Array:
+def deltas(events: Tally | Iterable[Event], epsilons: Iterable[float]) -> Array:
     """The delta the events have at each epsilon: the smallest that is proved.
 
     >>> from reticent.accounting.events import Gaussian
@@ -33,7 +33,7 @@ def deltas(events: Tally | Iterable[Event], epsilons: Iterable[float], *, adapti
     simple, wanted = tally(events), list(epsilons)
     total = total_curve(simple)
     found = np.array([to_delta(ORDERS, total, epsilon) for epsilon in wanted])
-    if simple and not adaptive and all(losses.has_pld(event) for event in simple):
+    if simple and all(losses.has_pld(event) for event in simple):
         laws = losses.distribution(simple)
         found = np.minimum(found, [max(law.delta(epsilon) for law in laws) for epsilon in wanted])
     return np.asarray(np.minimum(found, 1.0))

@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from reticent.accounting import Entry, Event, price
+from reticent.accounting.price import Accountant
 from reticent.audits.findings import Finding
 from reticent.errors import ResumeError
+
+LEDGERS = ("ledger", "statistics", "centre")
 
 
 def read_result(folder: Path) -> dict[str, Any]:
@@ -23,8 +26,9 @@ def read_result(folder: Path) -> dict[str, Any]:
 
 
 def read_events(folder: Path) -> dict[Event, int]:
-    """How often each event stands in the ledger of a run; the file is only read."""
-    lines = (folder / "ledger.jsonl").read_text().splitlines(keepends=True)
+    """How often each event stands in the ledgers of a run, what was released before it included; only read."""
+    paths = [folder / f"{name}.jsonl" for name in LEDGERS]
+    lines = [line for path in paths if path.exists() for line in path.read_text().splitlines(keepends=True)]
     return dict(Counter(Entry.from_line(line).event for line in lines if line.endswith("\n")))
 
 
@@ -32,6 +36,11 @@ def check_stored(folder: Path) -> Finding:
     """The events on disk cost no more than the guarantee on the card."""
     guarantee = read_result(folder)["guarantee"]
     said = math.inf if guarantee["epsilon"] is None else float(guarantee["epsilon"])
-    cost = price(read_events(folder), guarantee["delta"], adaptive=guarantee["accountant"] == "rdp").epsilon
+    cost = price(read_events(folder), guarantee["delta"], accountant=_accountant(guarantee)).epsilon
     says = f"the ledger on disk costs epsilon {cost:.4g}, the card says {said:.4g}"
     return Finding("stored ledger", cost <= said * (1 + 1e-6), says, {"ledger": cost, "card": said})
+
+
+def _accountant(guarantee: dict[str, Any]) -> Accountant:
+    """The one that the card names; a filter's sum is of Renyi divergences, and what passed it costs no more."""
+    return "rdp" if guarantee["accountant"] == "rdp" else "best"

@@ -95,22 +95,24 @@ def _once(
 ) -> dict[str, Any]:
     """What is released before training, under one name.
 
-    In a folder, the coins are on disk before anything is released with them, and what was released is not asked again.
+    In a folder, the coins are on disk before anything is released with them, and what was released is not asked again:
+    it takes the place of the coins, which would tell what is under the noise.
     """
     kept = _Kept(folder / f"{name}.safetensors" if folder is not None else None)
     fresh = Coins.fresh() if seed is None else Coins.from_seed(seed)
     coins = Coins.restored(kept.tree["coins"]) if "coins" in kept.tree else fresh
     ledger = Ledger(folder / f"{name}.jsonl" if folder is not None else None)
     vault = Vault(store(private), coins=coins, ledger=ledger, allowance=Planned(allowed))
+    if "mean" in kept.tree:  # released with what is allowed here, or else the ledger would not have fitted
+        return kept.tree
     kept.claim(vault.fingerprint(), coins)
-    if "mean" not in kept.tree:
-        with vault.round(BEFORE_THE_FIRST[name]):
-            kept.add(release(vault))
+    with vault.round(BEFORE_THE_FIRST[name]):
+        kept.write(release(vault))
     return kept.tree
 
 
 class _Kept:
-    """The coins and what was released, on disk if there is a folder."""
+    """The coins, then what was released with them, on disk if there is a folder."""
 
     def __init__(self, path: Path | None):
         self._path = path
@@ -123,13 +125,10 @@ class _Kept:
                 f"{self._path} was made for other examples: the same noise on others would reveal them. "
                 "Give another folder."
             )
-        self._write({"coins": coins.keepsake(), "examples": fingerprint} | self.tree)
+        self.write({"coins": coins.keepsake(), "examples": fingerprint})
 
-    def add(self, released: dict[str, Tensor]) -> None:
-        """Write down what was released."""
-        self._write(self.tree | released)
-
-    def _write(self, tree: dict[str, Any]) -> None:
+    def write(self, tree: dict[str, Any]) -> None:
+        """Put this in the place of what was there."""
         self.tree = tree
         if self._path is not None:
             self._path.parent.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,7 @@ from reticent.inside.choices import BestOf, StepScores
 from reticent.inside.coins import Coins
 from reticent.inside.deniability import AsItIs, BatchGradient, Deniable, FixedNoise, Partition
 from reticent.inside.dials import Dials
-from reticent.inside.draws import Draw, Everyone, Poisson, Sampler
+from reticent.inside.draws import Choosy, Draw, Everyone, Poisson, Sampler
 from reticent.inside.importance import ByNorm, FreshNorms, NormTotal, UnitDirection, UnitSum
 from reticent.inside.mechanisms import AcceptanceCoin, GaussianNoise, Mechanism
 from reticent.inside.queries import GradientSum, LossChange, LossGain, NormSum, Query
@@ -23,6 +23,7 @@ __all__ = [
     "BestOf",
     "Bound",
     "ByNorm",
+    "Choosy",
     "Clip",
     "Coins",
     "Deniable",

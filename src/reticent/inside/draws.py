@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,15 @@ class Sampler(Protocol):
 
     def amplify(self, event: Event, dials: Dials) -> Event:
         """What an event on such a draw costs."""
+        ...
+
+
+@runtime_checkable
+class Choosy(Protocol):
+    """A sampler whose `amplify` holds for some queries only."""
+
+    def serves(self, query: object) -> bool:
+        """Whether it holds for this query, or for all that this maker of queries makes."""
         ...
 
 

@@ -38,8 +38,12 @@ class ByNorm:
         return Draw(index, self, dials)
 
     def amplify(self, event: Event, dials: Dials) -> Event:
-        """Sub-sampling at the largest chance any example has."""
+        """Sub-sampling at the largest chance any example has, both coins together."""
         return Subsampled(min(1.0, dials.batch_size * dials.max_grad_norm / dials.norm_total), event)
+
+    def serves(self, query: object) -> bool:
+        """Those that throw the second coin; without it a candidate takes part up to `spread` times as often."""
+        return isinstance(query, UnitSum | UnitSumQuery)
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,14 @@ from reticent.accounting import Allowance, Entry, Event, Ledger
 from reticent.errors import BudgetSpent, SettingError
 from reticent.inside.coins import Coins
 from reticent.inside.dials import Dials
-from reticent.inside.draws import Draw, Sampler
+from reticent.inside.draws import Choosy, Draw, Sampler
 from reticent.inside.mechanisms import Mechanism
 from reticent.inside.queries import Query
 from reticent.inside.sealed import Sealed
 from reticent.inside.store import Batch, Device, Store, as_bytes, blank, leaves, moved
 from reticent.inside.taken import Taken
+
+_SOME = 256
 
 
 class Vault:
@@ -46,11 +48,16 @@ class Vault:
         """A made-up batch of the examples' shapes and types: what a model is checked with."""
         return moved(blank(self._examples.take(np.zeros(1, np.int64)), rows), self._device)
 
-    def fingerprint(self) -> str:
-        """A keyed fingerprint of up to 256 examples, evenly spread; it says nothing without the key."""
+    def fingerprint(self, *, every: bool = False) -> str:
+        """A keyed fingerprint of all examples, or of up to 256, evenly spread; it says nothing without the key."""
         size = len(self._examples)
-        some = np.unique(np.linspace(0, size - 1, min(size, 256)).astype(np.int64))
-        return self._coins.seal(str(size).encode(), *(as_bytes(part) for part in leaves(self._examples.take(some))))
+        some = np.unique(np.linspace(0, size - 1, min(size, _SOME)).astype(np.int64))
+        parts = np.array_split(np.arange(size), max(1, size // _SOME)) if every else [some]
+        seals = [self._coins.seal(str(size).encode(), *map(as_bytes, self._leaves(part))) for part in parts]
+        return seals[0] if len(seals) == 1 else self._coins.seal(*(seal.encode() for seal in seals))
+
+    def _leaves(self, rows: np.ndarray) -> Sequence[Tensor]:
+        return leaves(self._examples.take(rows))
 
     @contextmanager
     def round(self, number: int) -> Iterator[None]:
@@ -87,6 +94,8 @@ class Vault:
 
     def ask(self, query: Query, draw: Draw) -> Sealed:
         """Answer a query for the examples drawn, sealed."""
+        if isinstance(draw.sampler, Choosy) and not draw.sampler.serves(query):
+            raise SettingError(f"{draw.sampler} is not charged for {type(query).__name__}: nothing was released")
         coins = self._coins.at(self._round, "ask", self._asks)
         self._asks += 1
         taken = Taken(draw, coins, self.memory, self._examples, self._device)

@@ -23,7 +23,7 @@ from reticent.accounting import (
 from reticent.accounting.claimed import Claim
 from reticent.accounting.price import Accountant
 from reticent.errors import PrivacyWarning, SettingError
-from reticent.inside import Dials
+from reticent.inside import Choosy, Dials
 from reticent.methods.method import Method
 from reticent.outside import Adaptive, Claiming
 
@@ -59,6 +59,12 @@ class Plan:
             return Unlimited(self.price.why)
         return Planned(self.tally())
 
+    @property
+    def hides(self) -> bool:
+        """Whether in some round one event pays for several releases, of which only the first is sealed."""
+        turned = (self.method.turned(self.dials, number) for number in range(self.rounds))
+        return any(self.method.charge(dials).covers for dials in turned)
+
     def claim(self, kept: int) -> Claim | None:
         """What the method's paper would claim after so many kept updates, where that differs from what is proved."""
         gate = self.method.gate
@@ -72,10 +78,11 @@ class Plan:
         return Guarantee.of(
             self.price,
             route="filter" if self.adaptive else terms.route,
-            covers=("every release of training: all checkpoints, the final model, and when it stopped",),
+            covers=("every release of training: the weights after every round, the final model, and when it stopped",),
             excludes=(
                 "choices made by looking at the data before the run (settings, preprocessing)",
                 "floating-point and timing side channels",
+                "the folder of a run that is still going: its checkpoint holds the coins",
             ),
             assumptions=("the number of examples is public", *terms.assumptions),
             seeded=seeded,
@@ -107,6 +114,11 @@ def plan(
     10
     """
     before = tuple(already)
+    if isinstance(method.sampler, Choosy) and not method.sampler.serves(method.query):
+        raise SettingError(
+            f"{method.sampler} is charged for sums that throw a second coin, which "
+            f"{getattr(method.query, '__name__', method.query)} does not: take query=UnitSum(), or sampler=Poisson()"
+        )
     if rounds is not None and rounds < 1:
         raise SettingError(f"a run needs at least one round, not {rounds}")
     for name in ("control", "gate"):
@@ -167,7 +179,7 @@ def _filtered(
     first = Dials(size, batch_size, method.max_grad_norm, 1.0)
     started = getattr(method, stage).start(first, rounds, budget)
     method = replace(method, **{stage: started.stage})
-    if method.charge(started.dials).covers:
+    if any(method.charge(replace(started.dials, number=number)).covers for number in range(started.rounds)):
         raise SettingError(
             f"no proof covers {method.name} with a gate that hides what it drops: its noise is chosen during the run"
         )

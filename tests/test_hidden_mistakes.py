@@ -116,3 +116,13 @@ def test_a_run_that_is_over_keeps_no_secret(tmp_path: Path, method: str) -> None
     with pytest.raises(BudgetSpent):
         again.step()
     assert list(again) == []
+
+
+def test_a_run_does_not_go_on_without_its_ledger(tmp_path: Path) -> None:
+    """A filter that begins again at nothing would pay twice."""
+    run = a_run(rt.methods.dpis(), tmp_path, budget=Budget(3.0, 1e-5))
+    run.step()
+    run.save()
+    (tmp_path / "ledger.jsonl").unlink()
+    with pytest.raises(ResumeError, match="ledger lacks"):
+        a_run(rt.methods.dpis(), tmp_path, budget=Budget(3.0, 1e-5), resume=True)

@@ -283,6 +283,11 @@ class Run:
                 "it. Resume with the same data, or start a new run in another folder."
             )
         self.number, self.kept, self.rejections = tree["number"], tree["kept"], tree["rejections"]
+        if not set(range(self.number)) <= {entry.round for entry in self._vault.ledger}:
+            raise ResumeError(
+                f"the ledger lacks some of the {self.number} rounds that the checkpoint has seen: what they cost would "
+                "be forgotten. Bring back ledger.jsonl, or start a new run in another folder."
+            )
         self.dials = Dials(**tree["dials"])
         self._average.count, self._average.value = tree["average"]
         self._vault.memory.update(tree["memory"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from scipy.optimize import brentq, minimize_scalar
 
@@ -63,5 +64,12 @@ def rho_for(epsilon: float, delta: float, conversion: Conversion = "new") -> flo
     closed = (math.sqrt(log_term + epsilon) - math.sqrt(log_term)) ** 2
     if conversion == "old":
         return closed
-    found = float(brentq(lambda rho: epsilon_of(rho, delta) - epsilon, closed * 0.999, closed * 100, xtol=1e-12))
-    return found * (1 - 1e-9)
+    above = closed
+    while epsilon_of(above, delta) <= epsilon:
+        above *= 4
+    left = partial(_too_much, epsilon=epsilon, delta=delta)
+    return float(brentq(left, closed * 0.999, above, xtol=closed * 1e-10, rtol=1e-12)) * (1 - 1e-9)
+
+
+def _too_much(rho: float, epsilon: float, delta: float) -> float:
+    return epsilon_of(rho, delta) - epsilon

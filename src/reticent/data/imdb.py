@@ -77,7 +77,8 @@ def load_imdb(root: Path) -> Dataset:
     )
     note = (
         "official split of 25,000 and 25,000, negative reviews first; Maas et al. 2011; first 80 words, 20,000 ids; "
-        "holds duplicates: see reticent.data.without_duplicates"
+        "words ranked by the training texts, which no epsilon covers; holds duplicates: see "
+        "reticent.data.without_duplicates"
     )
     return Dataset("imdb", train, test, classes=2, note=note)
 

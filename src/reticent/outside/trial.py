@@ -64,4 +64,4 @@ class Trial:
 
 
 def _copy(value: Any) -> Any:
-    return value.clone() if isinstance(value, Tensor) else copy.copy(value)
+    return value.clone() if isinstance(value, Tensor) else copy.deepcopy(value)

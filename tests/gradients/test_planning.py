@@ -192,3 +192,23 @@ def test_a_layer_that_leads_nowhere_costs_no_speed(caplog):
 
     norms(Spare(), lambda model, x: model(x).sum(1), torch.randn(5, 4))
     assert "general path" not in caplog.text
+
+
+class Sideways(nn.Module):
+    """A recurrent layer that takes the examples for time: it mixes them, which only gradients can show."""
+
+    def __init__(self, start):
+        super().__init__()
+        torch.manual_seed(1)
+        self.rnn, self.out = nn.GRU(4, 4), nn.Linear(4, 2)
+        if start == "head at zero":
+            nn.init.zeros_(self.out.weight)
+
+    def forward(self, x):
+        return self.out(self.rnn(x)[0].mean(1))
+
+
+@pytest.mark.parametrize("start", ["usual", "head at zero"])
+def test_recurrent_layers_are_proved_where_gradients_are(start, caplog):
+    norms(Sideways(start), lambda model, x: model(x).sum(1), torch.randn(5, 6, 4))
+    assert "general path" in caplog.text

@@ -39,22 +39,28 @@ WORTH_A_PASS = 16
 MOST = 2**28
 
 
-class _Unseen(Exception):  # noqa: N818 - not a mistake: other weights may show more
-    """The gradients do not tell where the examples are: they are zero, as behind a head that starts at zero."""
+class _Unseen(NoRule):
+    """The gradients do not tell where the examples are; other weights may show more."""
+
+    def __init__(self, site: Site):
+        super().__init__(site, "gradients of zero, as behind a head that starts at zero, do not tell whose they are")
 
 
 @dataclass(eq=False)
 class _Use:
     """What one use of parameters showed: the gradient of each example's loss, if it leads to the losses at all."""
 
+    site: Site
     reached: list[Tensor]
     matters: bool = False
 
-    def layout(self) -> Layout | None:
+    def layout(self) -> Layout:
         """Where the examples are; what leads nowhere needs a shape that leaves no choice."""
-        if self.matters:
-            return layouts.find(self.reached)
-        return layouts.only(layouts.possible(self.reached[0].shape, len(self.reached)))
+        n, shape = len(self.reached), self.reached[0].shape
+        place = layouts.find(self.reached) if self.matters else layouts.only(layouts.possible(shape, n))
+        if place is None:
+            raise _Unseen(self.site)
+        return place
 
 
 class _Probe(Tape):
@@ -63,14 +69,16 @@ class _Probe(Tape):
     def __init__(self, parameters: Mapping[str, nn.Parameter], n: int, plan: Plan):
         super().__init__(parameters, n, plan)
         self.seen: dict[Site, list[_Use]] = {}
+        self.telling: dict[Site, set[int]] = {}
+        """For functions that say themselves where the examples are: those with a gradient there, to prove it on."""
         self.example = 0
 
     def use(self, site: Site, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         plain = [self.plain(value) for value in args]
         result = func(*plain, **{key: self.plain(value) for key, value in kwargs.items()})
         if not RULES[func].located:
-            return self._part_of_the_graph(result)
-        use = _Use([torch.zeros_like(result) for _ in range(self.n)])
+            return self._part_of_the_graph(site, result)
+        use = _Use(site, [torch.zeros_like(result) for _ in range(self.n)])
         self.seen.setdefault(site, []).append(use)
 
         def show(gradient: Tensor) -> None:
@@ -79,10 +87,16 @@ class _Probe(Tape):
 
         return self.tap(result, show)
 
-    def _part_of_the_graph(self, result: Any) -> Any:
+    def _part_of_the_graph(self, site: Site, result: Any) -> Any:
         if isinstance(result, tuple):
-            return tuple(self._part_of_the_graph(value) for value in result)
-        return self.tap(result, lambda _: None) if isinstance(result, Tensor) else result
+            return tuple(self._part_of_the_graph(site, value) for value in result)
+
+        def show(gradient: Tensor) -> None:
+            telling = self.telling.setdefault(site, set())
+            if gradient.any():
+                telling.add(self.example)
+
+        return self.tap(result, show) if isinstance(result, Tensor) else result
 
 
 def _locate(task: Task, batch: Batch) -> dict[Site, Layout]:
@@ -100,10 +114,10 @@ def _locate(task: Task, batch: Batch) -> dict[Site, Layout]:
             places = {use.layout() for use in uses}
             if len(places) > 1:
                 raise NoRule(site, "the examples are now here, now there")
-            place = places.pop()
-            if place is None:
-                raise _Unseen(f"{site[0]}({', '.join(site[1])}): all gradients here are zero")
-            found[site] = place
+            found[site] = places.pop()
+        for site, examples in probe.telling.items():
+            if len(examples) < probe.n - 1:
+                raise _Unseen(site)
         if Layout.NOWHERE not in (found[site] for site in probe.seen):
             return found
 
@@ -194,16 +208,17 @@ def _located_and_proved(task: Task, few: Batch, known: Mapping[Site, Layout]) ->
     Where the examples are does not depend on the weights, but weights of zero hide it, and a proof that compares zero
     with zero proves nothing of the steps to come.
     """
-    reason = _Unseen()
-    for others in range(OTHER_WEIGHTS + 1):
-        with _other_weights(task.parameters) if others else nullcontext():
+    for tries_left in reversed(range(OTHER_WEIGHTS + 1)):
+        with nullcontext() if tries_left == OTHER_WEIGHTS else _other_weights(task.parameters):
             try:
                 plan = Plan({**known, **_locate(task, few)})
                 _prove(task, few, plan)
-                return plan
-            except _Unseen as hidden:
-                reason = hidden
-    raise reason
+            except _Unseen:
+                if not tries_left:
+                    raise
+            else:
+                break
+    return plan
 
 
 @contextmanager

@@ -58,6 +58,14 @@ def replace_file(path: Path, data: bytes, *, mode: int = 0o644) -> None:
         raise unwritable(path, error) from error
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder, and those above it, if it is not there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
 def unwritable(path: Path, error: OSError) -> ResumeError:
     """The error for a folder that cannot be written; what was there before is still there."""
     reason = "the disk is full" if error.errno == errno.ENOSPC else str(error.strerror or error)

@@ -101,7 +101,7 @@ class Run:
         if stored is not None:
             refuse_changes(stored["settings"], self._settings)
         self._coins = Coins.from_seed(seed) if seed is not None else Coins.fresh()
-        if stored is not None and not stored["over"]:
+        if stored is not None and not stored.get("over"):
             self._coins = Coins.restored(stored["coins"])
         self._vault = Vault(
             found,
@@ -276,7 +276,7 @@ class Run:
         self._folder.write(tree)
 
     def _restore(self, tree: dict[str, Any]) -> None:
-        self._ended = tree["over"]
+        self._ended = tree.get("over", False)
         if not self.over and tree["examples"] != self._examples:
             raise ResumeError(
                 "the examples differ from those the run was started with: the same noise on other data would reveal "
@@ -306,6 +306,7 @@ class Run:
             "loss": getattr(loss, "__qualname__", type(loss).__qualname__),
             "parameters": self._task.flat.shapes(),
             "optimizer": type(self.optimizer).__qualname__,
+            "optimizer settings": {name: repr(value) for name, value in self.optimizer.defaults.items()},
             "scheduler": type(self.scheduler).__qualname__,
             "average_last": self._average.share,
             "seed": seed,

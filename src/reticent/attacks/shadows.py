@@ -59,7 +59,10 @@ def _trained(train: Train, numbers: list[int], jobs: int) -> Iterator[tuple[int,
 
 def _claim(folder: Path, design: dict[str, object]) -> None:
     """Shadows of another design must not be mixed in."""
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ResumeError(f"cannot write {folder}: {error.strerror}. Give another folder.") from error
     path, mine = folder / "design.json", json.dumps(design, sort_keys=True)
     if path.exists() and path.read_text() != mine:
         raise ResumeError(f"{folder} holds shadow models of another design: give the same settings, or another folder")

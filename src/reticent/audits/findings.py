@@ -17,6 +17,8 @@ class Finding:
     holds: bool
     says: str
     figures: dict[str, Any] = field(default_factory=dict)
+    looked: bool = True
+    """False where the probe could not be made: that is no evidence of anything."""
 
 
 SURELY = 1e-7
@@ -34,6 +36,6 @@ def attempted(probe: str, look: Callable[[], Finding]) -> Finding:
     try:
         return look()
     except ReticentError as refusal:
-        return Finding(probe, True, f"not looked at: {refusal}")
+        return Finding(probe, True, f"not looked at: {refusal}", looked=False)
     except (ArithmeticError, LookupError, RuntimeError, ValueError) as error:
         return Finding(probe, False, f"the step failed: {type(error).__name__}: {error}")

@@ -12,7 +12,9 @@ from reticent.audits.findings import Finding, attempted
 from reticent.audits.probes import probe_ledger, probe_noise, probe_sensitivity
 from reticent.audits.sampling import probe_sampler
 from reticent.audits.step import StepAudit, audit_step
-from reticent.audits.toy import is_adaptive
+from reticent.audits.toy import SIZE, is_adaptive
+from reticent.errors import SettingError
+from reticent.inside import Dials
 from reticent.methods import Method
 
 PROBES: dict[str, Callable[[Method], Finding]] = {
@@ -74,8 +76,13 @@ def audit(
 
     Promise: a method that keeps to its claim is contradicted with chance at most `alpha`, the probes' once in millions.
     """
+    if not 0 < alpha < 1:
+        raise SettingError(f"alpha is {alpha}: the chance of a false alarm must lie between 0 and 1")
+    if seed is not None and seed < 0:
+        raise SettingError(f"seed is {seed}: it must be 0 or more")
     if method.noise_multiplier is None and not is_adaptive(method):
         method = replace(method, noise_multiplier=1.0)
+    Dials(SIZE, SIZE, method.max_grad_norm, method.noise_multiplier or 0.0)  # refuses what no run could have
     looks: dict[str, Callable[[], Finding]] = {name: partial(probe, method) for name, probe in PROBES.items()}
     if is_adaptive(method):
         looks["step"] = _not_repeated
@@ -89,6 +96,8 @@ def audit(
     for name, look in looks.items():
         findings.append(attempted(name, look))
         tell(findings[-1])
+    if not any(finding.looked for finding in findings):
+        raise SettingError(f"nothing could be looked at: {findings[0].says.removeprefix('not looked at: ')}")
     step = findings[len(PROBES)].figures
     verdict: Verdict = "consistent" if all(finding.holds for finding in findings) else "contradicted"
     lower, upper = step.get("lower", 0.0), step.get("upper", math.inf)

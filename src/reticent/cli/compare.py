@@ -89,10 +89,15 @@ def _number(option: str, text: str) -> float:
 
 
 def _costs(settings: list[str] | None) -> dict[str, float] | None:
-    from reticent.experiments.recipe import parse_changes
+    from reticent.errors import SettingError
 
-    changes = parse_changes(settings or [])
-    return {name: _number("--gradient-cost", value) for name, value in changes.items()} or None
+    found = {}
+    for setting in settings or []:
+        label, equals, cost = setting.partition("=")
+        if not equals:
+            raise SettingError(f"--gradient-cost takes METHOD=NUMBER, not {setting!r}")
+        found[label.strip()] = _number("--gradient-cost", cost)
+    return found or None
 
 
 # -- one view of all runs --------------------------------------------------------------------------------------------
@@ -161,12 +166,16 @@ def in_words(answer: dict[str, Any]) -> str:
     """The summary of a comparison for people."""
     from reticent.report.names import printed
 
-    lines = [f"{'method':<22}{'budget':>8}{'proved':>10}{'accuracy':>11}{'to DP-SGD':>11}{'seeds':>7}"]
+    lines = [f"{'method':<22}{'budget':>8}{'proved':>10}{'accuracy':>14}{'to DP-SGD':>11}{'seeds':>7}"]
     for row in answer["summary"]:
-        accuracy = f"{100 * row['accuracy']['mean']:.2f} %" if row["accuracy"] else "failed"
+        accuracy = (
+            f"{100 * row['accuracy']['mean']:.2f} %"
+            if row["accuracy"]
+            else ("not measured" if row["seeds"] else "failed")
+        )
         gain = f"{100 * row['gain']['mean']:+.2f}" if row["gain"] else ""
         budget = f"{row['target_epsilon']:g}" if row["target_epsilon"] is not None else ""
         proved = f"{row['epsilon']:.3f}" if row["epsilon"] is not None else "none"
-        lines.append(f"{printed(row['label']):<22}{budget:>8}{proved:>10}{accuracy:>11}{gain:>11}{row['seeds']:>7}")
+        lines.append(f"{printed(row['label']):<22}{budget:>8}{proved:>10}{accuracy:>14}{gain:>11}{row['seeds']:>7}")
     lines += [f"FAILED {name}: {error}" for name, error in answer["failed"].items()]
     return "\n".join([*lines, f"page       {answer['page']}", f"results    {answer['results']}, {answer['csv']}"])

@@ -53,6 +53,7 @@ def train(
 ) -> None:
     """Train a model privately and state what is proved about it."""
     from reticent.cli.progress import progress
+    from reticent.errors import SettingError
     from reticent.experiments.recipe import parse_changes, read_recipe
     from reticent.experiments.training import train as run
 
@@ -76,6 +77,8 @@ def train(
     }
     given = {name: value for name, value in flags.items() if value is not None}
     recipe = read_recipe(config, parse_changes(set_ or []) | given)
+    if out is None and (resume or private_diagnostics):
+        raise SettingError("--resume and --private-diagnostics need the folder of the run: give it with --out")
     board = _board(recipe.method, out) if tensorboard else None
     with progress(f"{recipe.method} on {recipe.data}") as tell:
         answer = run(recipe, out, resume=resume, progress=tell if board is None else _both(tell, board))

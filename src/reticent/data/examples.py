@@ -54,10 +54,25 @@ class Dataset:
     classes: int
     note: str
 
+    def __post_init__(self) -> None:
+        for part in filter(None, (self.train, self.test)):
+            _check_labels(part.y, self.classes)
+        if self.test is not None and self.test.x.shape[1:] != self.train.x.shape[1:]:
+            shapes = f"{tuple(self.train.x.shape[1:])} and {tuple(self.test.x.shape[1:])}"
+            raise DataError(f"{self.name}: inputs for training and testing have the shapes {shapes}: they must agree")
+
     @property
     def inputs(self) -> tuple[int, ...]:
         """The shape of one input, as `reticent.models.build` wants it."""
         return tuple(self.train.x.shape[1:])
+
+
+def _check_labels(labels: Tensor, classes: int) -> None:
+    """A label that no output stands for would stop training in the middle, and show itself by that."""
+    if labels.dtype.is_floating_point or labels.dtype.is_complex:
+        raise DataError(f"labels must be whole numbers from 0 to {classes - 1}, not {labels.dtype}")
+    if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < classes:
+        raise DataError(f"labels must be whole numbers from 0 to {classes - 1}: renumber them, or state more classes")
 
 
 def fixed_split(examples: Examples) -> tuple[Examples, Examples]:

@@ -80,6 +80,8 @@ def _part(content: Mapping[str, Any], part: str, place: Path) -> Examples | None
     if named is None:
         return None
     if isinstance(named, list):
+        if len(named) != 2:
+            raise DataError(f"{place}: {part} must list two files, inputs and labels, not {named}")
         return _unit(mapped(*(place.parent / file for file in named)))
     if "schema" in content:
         return table(place.parent / named, place.parent / content["schema"])
@@ -94,7 +96,9 @@ def _part(content: Mapping[str, Any], part: str, place: Path) -> Examples | None
 
 
 def _unit(found: Examples) -> Examples:
-    return Examples(found.x.float() / 255, found.y) if found.x.dtype == torch.uint8 else found
+    if found.x.dtype == torch.uint8:
+        return Examples(found.x.float() / 255, found.y)
+    return Examples(_inputs(found.x), found.y)
 
 
 def _classes(content: Mapping[str, Any], place: Path) -> int:

@@ -123,6 +123,8 @@ def table(path: str | Path, schema: str | Path | Schema) -> Examples:
     ([[0.5], [1.0]], [1, 0])
     """
     known = schema if isinstance(schema, Schema) else read_schema(schema)
+    if not Path(path).is_file():
+        raise DataError(f"there is no table {path}")
     with Path(path).open(newline="", encoding="utf-8") as file:
         lines = csv.reader(file, skipinitialspace=True)
         header = next(lines, [])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -46,9 +48,19 @@ class Comparison:
     def __post_init__(self) -> None:
         if not self.epsilons or not self.seeds:
             raise SettingError("a comparison needs at least one epsilon and one seed")
-        for label in self.costs:
+        for epsilon in self.epsilons:
+            if not 0 < epsilon < math.inf:
+                raise SettingError(f"an epsilon of {epsilon:g} cannot be compared at: it must be above 0 and finite")
+        for label, cost in self.costs.items():
             if label not in self.variants:
                 raise SettingError(f"a gradient cost is given for {label!r}, which is not among the methods compared")
+            if not cost > 0:
+                raise SettingError(f"the gradient cost of {label} is {cost:g}: it must be above 0")
+        for name in ("epsilon", "seed"):
+            if name in self.settings:
+                raise SettingError(f"a comparison has several: give {name}s, not {name}")
+        for label, own in self.variants.items():
+            _check_variant(label, own)
 
     def jobs(self) -> list[Job]:
         """Every run, the first seed of all of them first; what promises no epsilon is run without a budget, once."""
@@ -87,6 +99,15 @@ class Comparison:
         recipe = self._recipe({"method": label} | self.variants[label]).filled()
         option = COSTLY.get(recipe.method, "")
         return float(self.costs.get(label, recipe.options.get(option, options(recipe.method).get(option, 1.0))))
+
+
+def _check_variant(label: str, own: Settings) -> None:
+    if not re.fullmatch(r"[\w.+-]+", label):
+        raise SettingError(f"{label!r} cannot name a variant: runs are folders, so use letters, digits and -_.+")
+    if label == BASELINE and own.get("method", BASELINE) != BASELINE:
+        raise SettingError(f"{BASELINE} is what the others are held against: give {own['method']} another label")
+    for name in sorted({"epsilon", "delta", "seed"} & own.keys()):
+        raise SettingError(f"{label} has {name} of its own: methods are compared at the same budgets and seeds")
 
 
 def _job(label: str, recipe: Recipe, epsilon: float | None, seed: int, kind: Kind = "private") -> Job:
@@ -129,19 +150,38 @@ def read_comparison(path: Path | None, changes: Settings) -> Comparison:
     {'auto_s': {'lr': '2'}}
     """
     values: Settings = _toml(path) | {name: value for name, value in changes.items() if value is not None}
-    variants: dict[str, Settings] = {label: {} for label in values.pop("methods", [])}
-    variants |= values.pop("variant", {})
+    variants: dict[str, Settings] = {label: {} for label in _list_of(str, "methods", values, [])}
+    variants |= _table("variant", values)
     own = {name: values.pop(name) for name in list(values) if "." in name}
     for name, value in own.items():
         label, _, setting = name.partition(".")
+        if label == BASELINE:
+            variants.setdefault(BASELINE, {})
         variants[_matching(label, variants)][setting] = value
+    seeds = values.pop("seeds", 1)
+    if isinstance(seeds, bool) or not isinstance(seeds, int):
+        raise SettingError(f"seeds must say how many there are, not {seeds!r}")
     return Comparison(
-        epsilons=tuple(float(epsilon) for epsilon in values.pop("epsilons", [1.0, 3.0])),
-        seeds=tuple(range(int(values.pop("seeds", 1)))),
-        costs=values.pop("gradient_costs", {}),
+        epsilons=tuple(float(epsilon) for epsilon in _list_of(int | float, "epsilons", values, [1.0, 3.0])),
+        seeds=tuple(range(seeds)),
+        costs=_table("gradient_costs", values),
         variants=variants,
         settings=values,
     )
+
+
+def _list_of(kind: Any, name: str, values: Settings, default: list[Any]) -> list[Any]:
+    found = values.pop(name, default)
+    if not isinstance(found, list) or not all(isinstance(part, kind) for part in found):
+        raise SettingError(f"{name} must be a list such as {default or ['dpsur', 'dpis']}, not {found!r}")
+    return found
+
+
+def _table(name: str, values: Settings) -> dict[str, Any]:
+    found = values.pop(name, {})
+    if not isinstance(found, dict):
+        raise SettingError(f"{name} must be a table, not {found!r}")
+    return found
 
 
 def _toml(path: Path | None) -> Settings:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from reticent.checkpoint import replace_file
+from reticent.checkpoint import make_folder, replace_file
 from reticent.errors import ResumeError, ReticentError
 from reticent.experiments.plain import train_plain
 from reticent.experiments.recipe import Recipe
@@ -125,7 +125,7 @@ def claim(job: Job, folder: Path) -> None:
     if theirs is not None and changed is not None and begun:
         _refuse(folder, changed, _flat(theirs), _flat(mine))
     if theirs is None or changed is not None:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         replace_file(path, json.dumps(mine, indent=2).encode())
 
 

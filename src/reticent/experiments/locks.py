@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from reticent.checkpoint import make_folder, unwritable
+
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
@@ -15,8 +17,11 @@ def locked(folder: Path) -> Iterator[None]:
 
     The system lets go of the lock when the process ends, however it ends.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    handle = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+    make_folder(folder)
+    try:
+        handle = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise unwritable(folder, error) from error
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import tomllib
 from dataclasses import dataclass, field
 from functools import cache
@@ -13,6 +14,8 @@ from typing import Any, get_args, get_type_hints
 from reticent import data, models
 from reticent.errors import SettingError, UnknownName
 from reticent.experiments import catalogue
+
+_ABOVE_ZERO = ("epsilon", "epochs", "batch_size", "lr", "centre", "statistics_noise", "max_physical_batch_size")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,11 +130,13 @@ def _typed(name: str, value: Any, kind: Any) -> Any:
 def literal(text: Any) -> Any:
     """A setting as written on the command line: a TOML value, or else the text itself.
 
-    >>> literal("3"), literal("true"), literal("tanh")
-    (3, True, 'tanh')
+    >>> literal("3"), literal("false"), literal("False"), literal("tanh")
+    (3, False, False, 'tanh')
     """
     if not isinstance(text, str):
         return text
+    if text in ("True", "False"):  # as Python writes them
+        return text == "True"
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -154,7 +159,7 @@ def parse_changes(settings: list[str]) -> dict[str, Any]:
 
 
 def check(recipe: Recipe) -> None:
-    """Refuse names that nobody knows, and features that are normalised twice, before any time is spent."""
+    """Refuse unknown names, options of the wrong kind, and features normalised twice, before any time is spent."""
     data.resolve(recipe.data)
     for kind, name, known in (
         ("model", recipe.model, models.names()),
@@ -162,6 +167,27 @@ def check(recipe: Recipe) -> None:
     ):
         if name is not None and name not in known:
             raise UnknownName(kind, name, known)
+    for name in _ABOVE_ZERO:
+        value = getattr(recipe, name)
+        if value is not None and not 0 < value < math.inf:
+            raise SettingError(f"{name} is {value:g}: it must be above 0 and finite")
+    if recipe.seed is not None and not 0 <= recipe.seed < 2**63:
+        raise SettingError(f"seed is {recipe.seed}: it must be 0 or more, and below 2**63")
+    for name, default in catalogue.options(recipe.method).items():
+        _check_option(name, recipe.options.get(name, default), default)
     features = recipe.features or ""
     if recipe.statistics_noise is not None and ("normalised" in features or "two-scales" in features):
         raise SettingError(f"{features} is normalised already: take scattering with statistics_noise, or set centre")
+
+
+def _check_option(name: str, value: Any, default: Any) -> None:
+    """A word where a number or a yes or no is wanted would count as a yes."""
+    if default is None or value is None:
+        return
+    number = isinstance(default, int | float) and not isinstance(default, bool)
+    fits = (
+        isinstance(value, int | float) and not isinstance(value, bool) if number else isinstance(value, type(default))
+    )
+    if not fits:
+        wanted = "a number" if number else {bool: "true or false", str: "a name"}.get(type(default), "otherwise")
+        raise SettingError(f"{name} must be {wanted}, as {default!r} is; got {value!r}")

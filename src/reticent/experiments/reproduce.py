@@ -58,8 +58,9 @@ def _job(cell: Cell, seed: int, epsilon: Epsilon) -> Job:
     if recipe is None:
         raise SettingError(f"the paper does not state noise and length for {cell.name}: run it at a proved epsilon")
     check(recipe.filled())
-    name = cell.name if epsilon == "proved" else f"{cell.name}-as-claimed"
-    return Job(name=f"{name}-seed{seed}", label=cell.row, recipe=dataclasses.replace(recipe, seed=seed))
+    # At a claimed epsilon there is no budget to tell the cells of a row apart by.
+    name, label = (cell.name, cell.row) if epsilon == "proved" else (f"{cell.name}-as-claimed", cell.name)
+    return Job(name=f"{name}-seed{seed}", label=label, recipe=dataclasses.replace(recipe, seed=seed))
 
 
 def minutes_of(cells: Sequence[Cell], seeds: int, processes: int) -> float | None:
@@ -78,12 +79,13 @@ def reproduce(
     for (cell, _), record in zip(planned, records, strict=True):
         found.setdefault(cell.name, []).append(record)
     rows = [beside(cell, found[cell.name]) for cell in cells]
-    replace_file(out / "reproduced.csv", to_csv(rows).encode())
+    table = out / ("reproduced.csv" if epsilon == "proved" else "reproduced-as-claimed.csv")
+    replace_file(table, to_csv(rows).encode())
     return {
         "rows": [dataclasses.asdict(row) for row in rows],
         "failed": {record["run"]: record["error"] for record in records if record["status"] == "failed"},
         "results": str(out / RESULTS),
-        "csv": str(out / "reproduced.csv"),
+        "csv": str(table),
         "out": str(out),
     }
 

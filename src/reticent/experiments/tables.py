@@ -62,6 +62,8 @@ class Table:
             if not some:
                 raise UnknownName("cell", pattern, [cell.name for cell in self.cells])
             found |= some
+        if not found:
+            raise SettingError("no cell is named: give names by commas, with * and ?, or leave --cells out")
         return tuple(found.values())
 
 

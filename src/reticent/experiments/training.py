@@ -17,7 +17,7 @@ from torch import nn
 
 from reticent import data, defences, methods
 from reticent.accounting import Budget, Guarantee
-from reticent.checkpoint import replace_file, unwritable
+from reticent.checkpoint import make_folder, replace_file
 from reticent.errors import ResumeError, SettingError
 from reticent.experiments.normalising import charges, normalise
 from reticent.experiments.parts import model_of
@@ -174,10 +174,7 @@ def defended(recipe: Recipe, dataset: data.Dataset) -> Trained:
 
 def _finished(out: Path, recipe: Recipe, resume: bool) -> dict[str, Any] | None:
     """The stored answer of a finished run, if that is what the folder holds and resuming was asked for."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise unwritable(out, error) from error
+    make_folder(out)
     result = out / "result.json"
     if not result.exists():
         return None

@@ -88,6 +88,8 @@ class Books(Tape):
     def add_to(self, totals: Mapping[str, Tensor], norms: Tensor, weights: Tensor) -> None:
         """Add every parameter's weighted gradients to its total; an example without a finite norm is left out."""
         good = None if math.isfinite(float(norms.sum())) else norms.isfinite()
+        if good is not None and not good.any():
+            return
         for key, form in self._forms.items():
             total = totals[self.name(key)].detach()
             if good is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,8 +30,6 @@ log = logging.getLogger("reticent.gradients")
 PROBED = 3
 # A wrong rule is off by far more than float32 rounds.
 ROUNDING = 1e-3
-# Tried until gradients show where the examples are: one is enough unless a narrow layer of ReLUs happens to be dead.
-OTHER_WEIGHTS = 4
 # What a micro-batch keeps: freed memory up to this many bytes is there again for the next one. A pass over fewer
 # examples than the second number is slow, so these may take more, but not more than the third.
 KEPT = 2**26
@@ -203,22 +201,27 @@ def plan_of(task: Task, batch: Batch, *, again: bool = False) -> Plan | None:
 
 
 def _located_and_proved(task: Task, few: Batch, known: Mapping[Site, Layout]) -> Plan:
-    """The plan, found and proved where gradients tell something: with the model's weights, or else with others.
+    """The plan, found and proved where gradients tell something: as things are, or else with other weights or inputs.
 
-    Where the examples are does not depend on the weights, but weights of zero hide it, and a proof that compares zero
-    with zero proves nothing of the steps to come.
+    Where the examples are does not depend on either, but weights of zero hide it, as do examples that count for
+    nothing; and a proof that compares zero with zero proves nothing of the steps to come.
     """
-    for tries_left in reversed(range(OTHER_WEIGHTS + 1)):
-        with nullcontext() if tries_left == OTHER_WEIGHTS else _other_weights(task.parameters):
+    made_up = map_tensors(few, lambda part: torch.randn_like(part) if part.is_floating_point() else part)
+    tries: list[tuple[AbstractContextManager[None], Batch]] = [
+        (nullcontext(), few),
+        (_other_weights(task.parameters), few),
+        (_other_weights(task.parameters), made_up),
+    ]
+    for weights, batch in tries:
+        with weights:
             try:
-                plan = Plan({**known, **_locate(task, few)})
-                _prove(task, few, plan)
-            except _Unseen:
-                if not tries_left:
-                    raise
+                plan = Plan({**known, **_locate(task, batch)})
+                _prove(task, batch, plan)
+            except _Unseen as hidden:
+                reason = hidden
             else:
-                break
-    return plan
+                return plan
+    raise reason
 
 
 @contextmanager

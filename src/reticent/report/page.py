@@ -28,8 +28,11 @@ SCRIPTS = ("theme.js", "tables.js", "drawing.js", "charts.js", "page.js")
 def write_page(folder: Path, *, private: bool = False) -> Path:
     """Write report.html into a folder with results; `private` adds private diagnostics, and a warning."""
     page = folder / "report.html"
-    page.write_text(render(read(folder, private=private)), encoding="utf-8")
-    return page
+    new = folder / "report.html.new"  # a full disk must not leave half a page in the place of a whole one
+    new.touch(mode=0o600)
+    new.write_text(render(read(folder, private=private)), encoding="utf-8")
+    new.chmod(0o600 if private else 0o644)
+    return new.replace(page)
 
 
 def render(results: Results) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,7 +73,13 @@ def _finite(guarantee: Guarantee) -> bool:
 def _headline(run: Record, guarantee: Guarantee) -> str:
     if not _finite(guarantee):
         return f"This model comes with no differential privacy: {guarantee.why or 'nothing is proved'}."
-    caught = percent(caught_at_most(0.01, guarantee.epsilon, guarantee.delta))
+    share = caught_at_most(0.01, guarantee.epsilon, guarantee.delta)
+    caught = percent(share)
+    if share > 0.9:
+        return (
+            "The guarantee of this model is too weak to rely on: an attacker who wants to know whether one example "
+            f"was used, and accepts 1 % false alarms, may find up to {caught} of those that were."
+        )
     of = f"any one of the {run['examples']:,} training examples" if run.get("examples") else "any one training example"
     return (
         f"Whoever sees this model learns nearly the same as if {of} had been left out. An attacker who wants to know "
@@ -119,7 +126,7 @@ def _trust(guarantee: Guarantee) -> Sentences:
 def _coverage(run: Record, guarantee: Guarantee, results: Results) -> Sentences:
     said = [f"Not covered: {what}." for what in guarantee.excludes]
     said += [f"Assumed: {what}." for what in guarantee.assumptions]
-    others = len([run for run in results.done if run["kind"] == "private"]) - 1
+    others = len([other for other in results.done if other["kind"] == "private" and other["run"] != run["run"]])
     if others > 0:
         said.append(
             f"Not covered: the {others} other private runs of this page. They learned from the same examples; whoever "
@@ -232,19 +239,30 @@ def _implementation(run: Record, guarantee: Guarantee) -> Sentences:
 
 
 def _repeat(run: Record) -> Sentences:
-    names = ("data", "model", "activation", "features", "epsilon", "delta", "epochs", "batch_size", "lr", "seed")
-    recipe = run["recipe"]
-    given = {"method": recipe["method"]} | {name: recipe[name] for name in names if recipe.get(name) is not None}
-    flags = " ".join(f"--{name.replace('_', '-')} {_plain(value)}" for name, value in given.items())
-    extra = "".join(f" --set {name}={_plain(value)}" for name, value in (recipe.get("options") or {}).items())
-    said = [f"reticent train {flags}{extra}"] if run["kind"] == "private" else []
+    said = [repeated(run["recipe"])] if run["kind"] == "private" else []
     said += [f"Finished {run['finished']}."] if run.get("finished") else []
     ledger = run.get("ledger") or {}
     return said + ([f"Ledger: {ledger['entries']} releases, SHA-256 {ledger['sha256']}."] if ledger else [])
 
 
+FLAGS = ("method", "data", "model", "activation", "features", "epsilon", "delta", "epochs", "batch_size", "lr", "seed")
+
+
+def repeated(recipe: Record) -> str:
+    """The command that trains by a recipe again, with every setting it has.
+
+    >>> repeated({"method": "dpsur", "data": "digits", "momentum": 0.0, "options": {"hidden_attempts": False}})
+    'reticent train --method dpsur --data digits --set momentum=0.0 --set hidden_attempts=false'
+    """
+    flat = recipe | (recipe.get("options") or {})
+    given = {name: _plain(value) for name, value in flat.items() if value is not None and name != "options"}
+    given.pop("private_diagnostics", None)
+    words = [f"--{name.replace('_', '-')} {given.pop(name)}" for name in FLAGS if name in given]
+    return " ".join(["reticent train", *words, *(f"--set {name}={value}" for name, value in given.items())])
+
+
 def _plain(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return str(value).lower() if isinstance(value, bool) else shlex.quote(str(value))
 
 
 def _limits(guarantee: Guarantee) -> Sentences:

@@ -252,7 +252,7 @@ def repeated(recipe: Record) -> str:
     """The command that trains by a recipe again, with every setting it has.
 
     >>> repeated({"method": "dpsur", "data": "digits", "momentum": 0.0, "options": {"hidden_attempts": False}})
-    'reticent train --method dpsur --data digits --set momentum=0.0 --set hidden_attempts=false'
+    'reticent train --method dpsur --data digits --set momentum=0 --set hidden_attempts=false'
     """
     flat = recipe | (recipe.get("options") or {})
     given = {name: _plain(value) for name, value in flat.items() if value is not None and name != "options"}
@@ -262,7 +262,10 @@ def repeated(recipe: Record) -> str:
 
 
 def _plain(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else shlex.quote(str(value))
+    if isinstance(value, bool):
+        return str(value).lower()
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < 1e15
+    return shlex.quote(str(int(value) if whole else value))
 
 
 def _limits(guarantee: Guarantee) -> Sentences:

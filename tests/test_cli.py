@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -121,3 +125,16 @@ def test_private_diagnostics_need_a_word_and_are_marked(tmp_path: Path) -> None:
     assert all(line["private"] and line["drawn"] > 0 for line in lines)
     assert path.stat().st_mode & 0o077 == 0
     assert any("private diagnostics" in part for part in said["guarantee"]["excludes"])
+
+
+def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from reticent.cli import main; main()", "train", "--data", "digits"]
+    command += ["--noise-multiplier", "1", "--epochs", "100000", "--out", str(tmp_path / "run")]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    ledger = tmp_path / "run" / "ledger.jsonl"
+    while not (ledger.exists() and ledger.stat().st_size) and process.poll() is None:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "goes on from here" in told

@@ -21,6 +21,8 @@ from reticent.cli.reproduce import reproduce
 from reticent.cli.train import train
 from reticent.errors import ReticentError
 
+INTERRUPTED = 130  # how a shell, and typer, tell of Ctrl-C
+
 app = typer.Typer(
     name="reticent",
     no_args_is_help=True,
@@ -61,6 +63,7 @@ def main() -> None:
     except ReticentError as error:
         print(f"reticent: {error}", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
-        print("reticent: interrupted; --resume goes on from here", file=sys.stderr)
-        sys.exit(130)
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            print("reticent: interrupted; the same command goes on from here (train: with --resume)", file=sys.stderr)
+        raise

@@ -183,7 +183,10 @@ def _audit(run: Record, results: Results) -> Sentences:
         f"{entry.get('name', 'Audit')}: {entry['verdict']}; epsilon is at least {entry['lower']:.2f} "
         f"(confidence {percent(entry['confidence'], 0)}), {_at_most(entry['upper'])}."
         for entry in audits
-    ] or ["This model was not audited: the figure above is an upper bound, and no lower one was measured."]
+    ] or [
+        "This model was not audited"
+        + (": the figure above is an upper bound, and no lower one was measured." if run.get("epsilon") else ".")
+    ]
 
 
 def _at_most(upper: float | None) -> str:

@@ -129,7 +129,7 @@ def test_private_diagnostics_need_a_word_and_are_marked(tmp_path: Path) -> None:
 
 def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "from reticent.cli import main; main()", "train", "--data", "digits"]
-    command += ["--noise-multiplier", "1", "--epochs", "100000", "--out", str(tmp_path / "run")]
+    command += ["--noise-multiplier", "1", "--epochs", "2000", "--out", str(tmp_path / "run")]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     ledger = tmp_path / "run" / "ledger.jsonl"
     while not (ledger.exists() and ledger.stat().st_size) and process.poll() is None:

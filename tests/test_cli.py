@@ -138,3 +138,13 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
     _, told = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "goes on from here" in told
+
+
+def test_two_at_once_in_one_folder_take_turns(tmp_path: Path) -> None:
+    """Both would write each line of the ledger."""
+    command = [sys.executable, "-c", "from reticent.cli import main; main()", "train", "--data", "digits", "--resume"]
+    command += ["--noise-multiplier", "1", "--epochs", "3", "--seed", "0", "--out", str(tmp_path / "run"), "--json"]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    answers = [json.loads(process.communicate(timeout=120)[0]) for process in both]
+    assert answers[0] == answers[1]
+    assert len((tmp_path / "run" / "ledger.jsonl").read_text().splitlines()) == answers[0]["rounds"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -54,6 +55,7 @@ def train(
     """Train a model privately and state what is proved about it."""
     from reticent.cli.progress import progress
     from reticent.errors import SettingError
+    from reticent.experiments.locks import locked
     from reticent.experiments.recipe import parse_changes, read_recipe
     from reticent.experiments.training import train as run
 
@@ -80,7 +82,8 @@ def train(
     if out is None and (resume or private_diagnostics):
         raise SettingError("--resume and --private-diagnostics need the folder of the run: give it with --out")
     board = _board(recipe.method, out) if tensorboard else None
-    with progress(f"{recipe.method} on {recipe.data}") as tell:
+    alone = locked(out) if out is not None else nullcontext()  # two at work on one ledger would both write each line
+    with alone, progress(f"{recipe.method} on {recipe.data}") as tell:
         answer = run(recipe, out, resume=resume, progress=tell if board is None else _both(tell, board))
     print(json.dumps(answer) if as_json else in_words(answer))
 

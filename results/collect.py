@@ -39,10 +39,10 @@ COMMANDS = {
     "methods-fashion-mnist": "compare --config results/methods.toml --data fashion-mnist --seeds 3",
     "methods-mnist": "compare --config results/methods.toml --data mnist --seeds 3",
     "tempered-sigmoids": 'reproduce dpsur --table 2 --cells "*mnist-ts-eps1" --seeds 3',
-    "dpsur-as-claimed": 'reproduce dpsur --table 2 --cells "*mnist-dpsur-eps1" --as-claimed',
+    "dpsur-as-claimed": 'reproduce dpsur --table 2 --cells "*mnist-dpsur-eps1" --as-claimed --seeds 3',
     "imdb": "compare --config results/imdb.toml --seeds 3",
     "cifar10": "reproduce results/cifar10.toml --table linear --seeds 3",
-    "location30": "compare --config results/location30.toml",
+    "location30": "compare --config results/location30.toml --seeds 3",
 }
 """What made each file; run.sh has all of them."""
 

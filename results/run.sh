@@ -14,11 +14,11 @@ for data in fashion-mnist mnist; do
     reticent compare --config results/methods.toml --data "$data" --seeds 3 --out "$out/methods-$data"
 done
 reticent reproduce dpsur --table 2 --cells "*mnist-ts-eps1" --seeds 3 --out "$out/tempered-sigmoids"
-reticent reproduce dpsur --table 2 --cells "*mnist-dpsur-eps1" --as-claimed --out "$out/dpsur-as-claimed"
+reticent reproduce dpsur --table 2 --cells "*mnist-dpsur-eps1" --as-claimed --seeds 3 --out "$out/dpsur-as-claimed"
 reticent compare --config results/imdb.toml --seeds 3 --out "$out/imdb"
 reticent reproduce results/cifar10.toml --table linear --seeds 3 --out "$out/cifar10"
-reticent compare --config results/location30.toml --out "$out/location30"
-for run in "$out"/location30/runs/*; do
+reticent compare --config results/location30.toml --seeds 3 --out "$out/location30"
+for run in "$out"/location30/runs/*-seed0; do
     reticent attack "$run" --models 8
 done
 python results/collect.py "$out"

@@ -116,6 +116,7 @@ def resume_keeps_the_ledger() -> None:
     """After a crash the ledger still holds what was released before it."""
     with tempfile.TemporaryDirectory() as folder:
         for start in (0, 2):
+            assert sum(Ledger(Path(folder) / "ledger.jsonl").tally().values()) == start
             model = nn.Linear(2, 2)
             run = Run(
                 model,

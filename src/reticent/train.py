@@ -111,7 +111,7 @@ class Run:
             device=self._task.flat.vector.device,
         )
         # Releases that share a ledger line are not sealed one by one: to repeat them takes all the same examples.
-        self._examples = self._vault.fingerprint(every=self.plan.hides) if self._folder is not None else ""
+        self._examples = self._vault.fingerprint(every=self.plan.bundles) if self._folder is not None else ""
         check(model, loss, self._vault.blank(rows=4))
         if stored is not None:
             self._restore(stored)
@@ -143,7 +143,7 @@ class Run:
     def step(self) -> Step:
         """One round; raises BudgetSpent after the last one that was planned."""
         if self.over:
-            raise BudgetSpent(f"all {self.plan.rounds} planned rounds are done: a longer run must be planned as one")
+            raise BudgetSpent(f"the run is over after {self.number} rounds: a longer one must be planned as one")
         try:
             kept = self._advance()
         except BaseException:

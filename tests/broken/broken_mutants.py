@@ -184,7 +184,7 @@ def replay_not_compared(_right: Any) -> Any:
     return staticmethod(lambda before, now: None)
 
 
-@mutant(Plan, "hides", checks.hidden_attempts_are_bound_to_their_examples)
+@mutant(Plan, "bundles", checks.hidden_attempts_are_bound_to_their_examples)
 def some_examples_stand_for_all(_right: Any) -> Any:
     return property(lambda self: False)
 

@@ -22,7 +22,8 @@ SIZE, BATCH = 20, 2
 def probe_sampler(method: Method, *, rounds: int = 4000) -> Finding:
     """If the ledger speaks of a Poisson draw, then every example is drawn by a coin of its own, in every round anew."""
     if not isinstance(method.sampler, Poisson):
-        return Finding("sampler", True, f"{type(method.sampler).__name__} claims no Poisson draw: nothing to look at")
+        says = f"{type(method.sampler).__name__} claims no Poisson draw: nothing to look at"
+        return Finding("sampler", True, says, looked=False)
     run = make_run(method, examples(1.0, size=SIZE), batch_size=BATCH, rounds=1, seed=None)
     probe, dials = watch(run), run.plan.method.turned(run.plan.dials, 0)
     said = method.sampler.amplify(Gaussian(1.0), dials)

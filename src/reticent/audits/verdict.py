@@ -105,7 +105,7 @@ def audit(
 
 
 def _not_repeated() -> Finding:
-    return Finding("step", True, "not repeated: its noise is chosen during the run; audit a run instead")
+    return Finding("step", True, "not repeated: its noise is chosen during the run; audit a run instead", looked=False)
 
 
 def _step_finding(name: str, look: Callable[[], StepAudit]) -> Finding:

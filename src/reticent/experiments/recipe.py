@@ -189,5 +189,9 @@ def _check_option(name: str, value: Any, default: Any) -> None:
         isinstance(value, int | float) and not isinstance(value, bool) if number else isinstance(value, type(default))
     )
     if not fits:
-        wanted = "a number" if number else {bool: "true or false", str: "a name"}.get(type(default), "otherwise")
+        wanted = (
+            "a number"
+            if number
+            else {bool: "true or false", str: "a name"}.get(type(default), f"a {type(default).__name__}")
+        )
         raise SettingError(f"{name} must be {wanted}, as {default!r} is; got {value!r}")

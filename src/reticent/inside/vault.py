@@ -19,7 +19,7 @@ from reticent.inside.sealed import Sealed
 from reticent.inside.store import Batch, Device, Store, as_bytes, blank, leaves, moved
 from reticent.inside.taken import Taken
 
-_SOME = 256
+_SOME = 256  # examples: enough to notice another dataset, and a part of one that is looked at whole
 
 
 class Vault:

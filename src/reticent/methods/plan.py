@@ -60,7 +60,7 @@ class Plan:
         return Planned(self.tally())
 
     @property
-    def hides(self) -> bool:
+    def bundles(self) -> bool:
         """Whether in some round one event pays for several releases, of which only the first is sealed."""
         turned = (self.method.turned(self.dials, number) for number in range(self.rounds))
         return any(self.method.charge(dials).covers for dials in turned)
@@ -179,12 +179,13 @@ def _filtered(
     first = Dials(size, batch_size, method.max_grad_norm, 1.0)
     started = getattr(method, stage).start(first, rounds, budget)
     method = replace(method, **{stage: started.stage})
-    if any(method.charge(replace(started.dials, number=number)).covers for number in range(started.rounds)):
+    cost = started.filter.price(budget.delta)
+    found = Plan(method, started.dials, started.rounds, cost, "rdp", started.filter.order)
+    if found.bundles:
         raise SettingError(
             f"no proof covers {method.name} with a gate that hides what it drops: its noise is chosen during the run"
         )
-    cost = started.filter.price(budget.delta)
-    return Plan(method, started.dials, started.rounds, cost, "rdp", started.filter.order)
+    return found
 
 
 def _hopeless(method: Method, dials: Dials, budget: Budget) -> bool:

@@ -184,14 +184,8 @@ def _check_option(name: str, value: Any, default: Any) -> None:
     """A word where a number or a yes or no is wanted would count as a yes."""
     if default is None or value is None:
         return
-    number = isinstance(default, int | float) and not isinstance(default, bool)
-    fits = (
-        isinstance(value, int | float) and not isinstance(value, bool) if number else isinstance(value, type(default))
-    )
-    if not fits:
-        wanted = (
-            "a number"
-            if number
-            else {bool: "true or false", str: "a name"}.get(type(default), f"a {type(default).__name__}")
-        )
-        raise SettingError(f"{name} must be {wanted}, as {default!r} is; got {value!r}")
+    kinds: dict[type, tuple[type, ...]] = {int: (int, float), float: (int, float)}
+    wanted = {bool: "true or false", int: "a number", float: "a number", str: "a name"}
+    kind = type(default)
+    if not isinstance(value, kinds.get(kind, (kind,))) or isinstance(value, bool) != (kind is bool):
+        raise SettingError(f"{name} must be {wanted.get(kind, kind.__name__)}, as {default!r} is; got {value!r}")

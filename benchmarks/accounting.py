@@ -13,8 +13,8 @@ from collections.abc import Callable
 from functools import partial
 
 from reticent.accounting import Budget, Gaussian, Planned, RenyiFilter, Subsampled, calibrate, price
-from reticent.accounting.dpis import ImportancePlan
 from reticent.accounting.numbers import Numbers
+from reticent.accounting.renyi.dpis import ImportancePlan
 from reticent.accounting.solve import solve
 
 DELTA = 1e-5

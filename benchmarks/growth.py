@@ -44,11 +44,11 @@ def drawing(examples: int) -> Step:
     """Draw a batch of about 256 from so many examples."""
     import numpy as np
 
-    from reticent.inside.dials import Dials
     from reticent.inside.draws import Poisson
+    from reticent.inside.settings import RoundSettings
 
-    coins, dials = np.random.default_rng(0), Dials(examples, 256, 1.0, 1.0)
-    return lambda: Poisson().draw(dials, coins, {})
+    rng, settings = np.random.default_rng(0), RoundSettings(examples, 256, 1.0, 1.0)
+    return lambda: Poisson().draw(settings, rng, {})
 
 
 def measure(curve: str, value: int, who: str) -> dict[str, float]:

@@ -72,15 +72,15 @@ def clip(norms: Tensor) -> Tensor:
 def ours(case: Case) -> Step:
     """DP-SGD by Reticent's engine, with the noise that the vault draws."""
     from reticent.gradients import norms_and_sum
-    from reticent.inside.coins import Coins
     from reticent.inside.mechanisms import normal_like
+    from reticent.inside.randomness import Randomness
 
     model, batch = case.build(), case.examples()
-    flat, coins, rounds = _Flat(model), Coins.fresh(), itertools.count()
+    flat, randomness, rounds = _Flat(model), Randomness.fresh(), itertools.count()
 
     def step() -> None:
         norms_and_sum(model, per_example_loss, batch, clip, into=flat.into)
-        flat.move(case.batch, normal_like(flat.total, coins.at(next(rounds), "noise", 0)))
+        flat.move(case.batch, normal_like(flat.total, randomness.stream(next(rounds), "noise", 0)))
 
     return step
 

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from reticent.attacks.batched import Recipe, train_together
+from reticent.attacks.batched import ShadowRecipe, train_together
 
 MODELS, RECORDS, STEPS, BATCH = 16, 1000, 200, 100
 
@@ -42,7 +42,7 @@ def main() -> None:
     torch.manual_seed(0)
     x, y = torch.randn(RECORDS, 64), torch.randint(0, 10, (RECORDS,))
     members = [np.random.default_rng(i).permutation(RECORDS)[: RECORDS // 2] for i in range(MODELS)]
-    recipe = Recipe(steps=STEPS, batch_size=BATCH, learning_rate=0.1, momentum=0.9)
+    recipe = ShadowRecipe(steps=STEPS, batch_size=BATCH, learning_rate=0.1, momentum=0.9)
     times: dict[str, list[float]] = {"together": [], "one by one": []}
     for _ in range(repeats):
         start = time.perf_counter()

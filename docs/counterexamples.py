@@ -7,15 +7,15 @@ that the instance certainly exceeds, and the epsilon that Reticent proves for th
 from __future__ import annotations
 
 from reticent.accounting import AnnealedRelease, Gaussian, SelectiveRelease, Subsampled, epsilon
-from reticent.accounting.claimed import dpsur, sa_dpsgd
-from reticent.accounting.counterexamples import (
+from reticent.accounting.claims.claimed import dpsur, sa_dpsgd
+from reticent.accounting.claims.counterexamples import (
     annealed_instance,
     closed_form,
     lower_epsilon,
     sharp_instance,
     simple_instance,
 )
-from reticent.accounting.selective import noisy_test
+from reticent.accounting.selective.corners import noisy_test
 
 DELTA = 1e-5
 

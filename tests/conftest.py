@@ -21,6 +21,6 @@ def _calm() -> None:
 @pytest.fixture
 def blobs() -> tuple[Tensor, Tensor]:
     """Two clouds of 100 points each in four dimensions, three apart."""
-    coins = torch.Generator().manual_seed(1)
+    rng = torch.Generator().manual_seed(1)
     y = torch.arange(200) % 2
-    return torch.randn(200, 4, generator=coins) + 3.0 * y[:, None], y
+    return torch.randn(200, 4, generator=rng) + 3.0 * y[:, None], y

@@ -18,22 +18,24 @@ MAY_IMPORT: dict[str, set[str] | None] = {
     "gradients": set(),
     "inside": {"accounting", "gradients"},
     "outside": {"inside", "accounting"},
-    "methods": {"inside", "outside", "accounting"},
+    "about": set(),
+    "methods": {"inside", "outside", "accounting", "about"},
     "losses": {"inside"},
     "checkpoint": set(),
-    "train": {"methods", "inside", "outside", "accounting", "gradients", "checkpoint", "losses"},
-    "trained": {"methods", "inside", "accounting", "checkpoint", "losses", "train"},
+    "run": {"methods", "inside", "outside", "accounting", "gradients", "checkpoint", "losses"},
+    "fitting": {"methods", "inside", "accounting", "checkpoint", "losses", "run"},
     "models": set(),
     "data": {"inside"},
-    "defences": {"models", "data", "accounting"},
+    "defences": {"models", "data", "accounting", "about"},
+    "catalogue": {"methods", "defences", "about"},
     "attacks": {"gradients", "data", "models"},
-    "audits": {"train", "inside", "outside", "methods", "accounting", "attacks"},
+    "audits": {"run", "inside", "outside", "methods", "accounting", "attacks"},
     "experiments": ANYTHING,
-    "report": {"accounting"},
+    "report": {"accounting", "catalogue"},
     "integrations": ANYTHING,
     "cli": ANYTHING,
 }
-SECRETS = {"_value", "_index", "_examples", "_coins", "_open", "_key"}
+SECRETS = {"_value", "_index", "_examples", "_randomness", "_open", "_key"}
 
 FILES = sorted(SOURCE.rglob("*.py"))
 

@@ -14,9 +14,9 @@ from torch import nn
 import reticent as rt
 from reticent import checkpoint
 from reticent.accounting import Budget, Gaussian, Ledger, Planned, RenyiFilter, SelectiveAttempt, SelectiveRelease
-from reticent.accounting.conversions import to_epsilon
+from reticent.accounting.renyi.conversions import to_epsilon
 from reticent.errors import BudgetSpent, ResumeError, SettingError
-from reticent.inside import ByNorm, Clip, Coins, Dials, GradientSum, Partition, Vault, store
+from reticent.inside import ByNorm, Clip, GradientSum, Partition, Randomness, RoundSettings, Vault, as_store
 from reticent.inside.task import Flat, Task
 from reticent.losses import cross_entropy
 from reticent.outside import After, NoisyTest, Selective
@@ -43,12 +43,14 @@ def test_importance_without_its_second_coin_is_refused_by_the_plan() -> None:
 
 def test_importance_without_its_second_coin_is_refused_by_the_vault() -> None:
     """Before anything is known of norms everybody is a candidate, while the charge is for a tenth of them."""
-    dials = Dials(600, 60, 1.0, 1.0, norm_total=600.0)
-    vault = Vault(store((X, Y)), coins=Coins.from_seed(0), ledger=Ledger(), allowance=Planned([Gaussian(1.0)]))
+    settings = RoundSettings(600, 60, 1.0, 1.0, norm_total=600.0)
+    vault = Vault(
+        as_store((X, Y)), randomness=Randomness.from_seed(0), ledger=Ledger(), allowance=Planned([Gaussian(1.0)])
+    )
     model = nn.Linear(4, 2)
-    query = GradientSum(Task(model, cross_entropy, Flat(model)), Clip(), dials)
+    query = GradientSum(Task(model, cross_entropy, Flat(model)), Clip(), settings)
     with pytest.raises(SettingError, match="nothing was released"):
-        vault.ask(query, vault.draw(ByNorm(), dials))
+        vault.ask(query, vault.draw(ByNorm(), settings))
 
 
 def test_parts_of_a_fixed_size_prove_nothing() -> None:
@@ -105,10 +107,10 @@ def test_a_run_that_is_over_keeps_no_secret(tmp_path: Path, method: str) -> None
     settings: dict[str, Any] = {"budget": Budget(3.0, 1e-5)} if method == "dpis" else {}
     made = {"dpsgd": rt.methods.dpsgd(noise_multiplier=1.0), "dpis": rt.methods.dpis(), "dpsur": HIDDEN}[method]
     run = a_run(made, tmp_path, seed=None, **settings)
-    assert checkpoint.read(tmp_path / "checkpoint.safetensors")["coins"]["key"]
+    assert checkpoint.read(tmp_path / "checkpoint.safetensors")["randomness"]["key"]
     list(run)
     left = checkpoint.read(tmp_path / "checkpoint.safetensors")
-    assert (left["coins"], left["examples"], left["memory"]) == (None, None, {})
+    assert (left["randomness"], left["examples"], left["memory"]) == (None, None, {})
     again = a_run(made, tmp_path, seed=None, resume=True, **settings)
     assert again.over
     assert again.guarantee() == run.guarantee()

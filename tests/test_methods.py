@@ -18,7 +18,7 @@ from reticent import inside, outside
 from reticent.accounting import Budget
 from reticent.errors import ModelError, PrivacyWarning
 from reticent.inside import Draw, Query, Sealed, Vault
-from reticent.inside.taken import Taken
+from reticent.inside.drawn import Drawn
 from reticent.methods import Method
 
 pytestmark = pytest.mark.filterwarnings("ignore::reticent.errors.PrivacyWarning")
@@ -190,7 +190,7 @@ def test_prints_itself_and_reads_back(name: str) -> None:
     if "PublicHoldout" in repr(made):
         assert "40 examples" in repr(made)
         return
-    words = vars(inside) | vars(outside) | vars(importlib.import_module("reticent.methods.pd_sgd"))
+    words = vars(inside) | vars(outside) | vars(importlib.import_module("reticent.methods.papers.pd_sgd"))
     assert eval(repr(made), words) == made
 
 
@@ -203,7 +203,7 @@ def test_batch_norm_is_refused_by_name(name: str, blobs: Pair) -> None:
 
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, float, float]]:
-    """Every query asked in a run, with how far its answer moves when one drawn example is taken out."""
+    """Every query asked in a run, with how far its answer moves when one drawn example is drawn out."""
     moves: list[tuple[str, float, float]] = []
     ask = Vault.ask
 
@@ -213,8 +213,8 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, float, float]]:
         for out in range(min(len(draw._index), 6)):
             fewer = replace(draw, _index=np.delete(draw._index, out))
             memory = {key: part.clone() for key, part in self.memory.items()}
-            taken = Taken(fewer, self._coins.at(*place), memory, self._examples, self._device)
-            change = (query.answer(taken) - sealed._value).abs()
+            drawn = Drawn(fewer, self._randomness.stream(*place), memory, self._examples, self._device)
+            change = (query.answer(drawn) - sealed._value).abs()
             distance = float(change.max() if type(query).__name__ == "StepScores" else change.norm())
             moves.append((type(query).__name__, distance, query.sensitivity))
         return sealed

@@ -23,7 +23,7 @@ from reticent.errors import ResumeError
 
 # Forked from a server that has torch loaded: a real process each, without seconds of imports each.
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["torch", "torch._dynamo", "reticent.train"])
+PROCESSES.set_forkserver_preload(["torch", "torch._dynamo", "reticent.run"])
 
 SCRIPT = """
 import torch, time
@@ -123,8 +123,8 @@ def test_rounds_after_the_last_checkpoint_are_replayed_and_charged_once(tmp_path
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"batch_size": 20}, "dials"),
-        ({"method": rt.methods.dpsgd(noise_multiplier=2.0)}, "dials|method"),
+        ({"batch_size": 20}, "settings"),
+        ({"method": rt.methods.dpsgd(noise_multiplier=2.0)}, "settings|method"),
         ({"rounds": 7}, "rounds"),
         ({"model": nn.Linear(3, 3)}, "parameters"),
         ({"x": torch.zeros(50, 3)}, "examples differ"),

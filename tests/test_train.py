@@ -270,7 +270,7 @@ def test_saved_model_loads_in_plain_pytorch_and_here(blobs: Pair, tmp_path: Any)
 
 
 def test_one_example_moves_a_released_sum_by_at_most_the_clip_norm(blobs: Pair) -> None:
-    """The sensitivity probe on the real loop: everybody in, no noise, one example taken out."""
+    """The sensitivity probe on the real loop: everybody in, no noise, one example drawn out."""
     x, y = blobs
     moves = []
     quiet = rt.methods.dpsgd(noise_multiplier=0.0, max_grad_norm=0.3)
@@ -294,8 +294,8 @@ def test_what_was_released_before_is_part_of_the_guarantee(blobs: Pair) -> None:
     within = make(blobs, already=[Gaussian(8.0)], method=rt.methods.dpsgd(), budget=rt.Budget(3.0, 1e-5))
     assert within.guarantee().epsilon <= 3.0
     assert (
-        within.plan.dials.noise_multiplier
-        > make(blobs, method=rt.methods.dpsgd(), budget=rt.Budget(3.0, 1e-5)).plan.dials.noise_multiplier
+        within.plan.settings.noise_multiplier
+        > make(blobs, method=rt.methods.dpsgd(), budget=rt.Budget(3.0, 1e-5)).plan.settings.noise_multiplier
     )
     list(within)
     assert within.ledger.tally() == within.plan.tally()

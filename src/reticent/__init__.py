@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from reticent import accounting, attacks, audits, data, gradients, methods, models
     from reticent.accounting import Budget, Guarantee
-    from reticent.train import Run, Step
-    from reticent.trained import Trained, fit, load
+    from reticent.fitting import Trained, fit, load
+    from reticent.run import Run, Step
 
 # Loaded when first used: `import reticent` and the commands that only count must not wait for torch.
 _HOME = {
     "Budget": "reticent.accounting",
     "Guarantee": "reticent.accounting",
-    "Run": "reticent.train",
-    "Step": "reticent.train",
-    "Trained": "reticent.trained",
-    "fit": "reticent.trained",
-    "load": "reticent.trained",
+    "Run": "reticent.run",
+    "Step": "reticent.run",
+    "Trained": "reticent.fitting",
+    "fit": "reticent.fitting",
+    "load": "reticent.fitting",
 }
 _ROOMS = ("accounting", "attacks", "audits", "data", "gradients", "methods", "models")
 

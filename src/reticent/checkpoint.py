@@ -19,7 +19,7 @@ VERSION = 1
 
 
 def write(path: Path, tree: dict[str, Any]) -> None:
-    """Write a tree of tensors, numbers, strings and bytes; readable by the owner only, since coins are in it."""
+    """Write a tree of tensors, numbers, strings and bytes; readable by the owner only, since a secret key is in it."""
     tensors: dict[str, Tensor] = {}
     shape = _pack(tree, tensors)
     data = save(tensors, metadata={"version": str(VERSION), "tree": json.dumps(shape)})

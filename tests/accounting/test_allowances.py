@@ -22,8 +22,8 @@ from reticent.accounting import (
     curve,
     price,
 )
-from reticent.accounting.concentrated import epsilon_of, rho, rho_for
 from reticent.accounting.guarantee import round_up
+from reticent.accounting.renyi.concentrated import epsilon_of, rho, rho_for
 from reticent.errors import BudgetSpent, SettingError, UnknownName
 
 STEP = Subsampled(0.1, Gaussian(2.0))

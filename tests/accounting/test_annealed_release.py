@@ -7,9 +7,9 @@ import pytest
 from scipy.special import ndtr
 
 from reticent.accounting import AnnealedRelease, Gaussian, Subsampled, epsilon, price
-from reticent.accounting.annealed import MARGIN, _log_excess, annealed_curve
-from reticent.accounting.moments import moments
-from reticent.accounting.sampled_gaussian import subsampled_gaussian
+from reticent.accounting.renyi.sampled_gaussian import subsampled_gaussian
+from reticent.accounting.selective.moments import moments
+from reticent.accounting.selective.sa_dpsgd import MARGIN, _log_excess, annealed_curve
 
 
 def release_of(row: dict) -> AnnealedRelease:
@@ -58,15 +58,15 @@ def test_golden_epsilons_of_whole_runs(row: dict, golden) -> None:
 )
 def test_no_rule_costs_more_than_the_bound(rate: float, noise: float, rejections: int) -> None:
     """Random rules, sharp and soft, on 32 cells of outcomes, in both directions."""
-    coins = np.random.default_rng(3)
+    rng = np.random.default_rng(3)
     edges = np.array([-np.inf, *(np.linspace(-4, 4, 31) * noise + 0.5), np.inf])
     absent, moved = (np.diff(ndtr((edges - mean) / noise)) for mean in (0, 1))
     present = (1 - rate) * absent + rate * moved
-    sharp = np.sort(coins.integers(0, 33, (2000, 2)), axis=1)
+    sharp = np.sort(rng.integers(0, 33, (2000, 2)), axis=1)
     place = np.arange(32)
     rules = ((place >= sharp[:, :1]) & (place < sharp[:, 1:])).astype(float)
     rules[::2] = 1 - rules[::2]
-    rules = np.concatenate([rules, coins.random((1000, 32)), coins.integers(0, 2, (1000, 32)).astype(float)])
+    rules = np.concatenate([rules, rng.random((1000, 32)), rng.integers(0, 2, (1000, 32)).astype(float)])
     for order in (2.0, 6.0):
         bound = annealed_curve(AnnealedRelease(rate, noise, rejections), np.array([order]))[0]
         worst = 0.0

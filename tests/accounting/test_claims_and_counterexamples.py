@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from reticent.accounting import AnnealedRelease, Gaussian, SelectiveRelease, Subsampled, curve, epsilon, price
-from reticent.accounting.claimed import ORDERS, REFUTED, dpsur, sa_dpsgd
-from reticent.accounting.conversions import to_epsilon
-from reticent.accounting.counterexamples import (
+from reticent.accounting.claims.claimed import ORDERS, REFUTED, dpsur, sa_dpsgd
+from reticent.accounting.claims.counterexamples import (
     Instance,
     annealed_instance,
     closed_form,
@@ -21,8 +20,9 @@ from reticent.accounting.counterexamples import (
     sharp_instance,
     simple_instance,
 )
-from reticent.accounting.selective import noisy_test
-from reticent.accounting.selective_rdp import release_curve
+from reticent.accounting.renyi.conversions import to_epsilon
+from reticent.accounting.selective.corners import noisy_test
+from reticent.accounting.selective.renyi import release_curve
 
 DELTA = 1e-5
 

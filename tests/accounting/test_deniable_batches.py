@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reticent.accounting.deniability import (
+from reticent.accounting.claims.pd_sgd import (
     any_passes,
     largest_distance,
     pass_chance,
@@ -42,9 +42,9 @@ def test_golden_reach(golden) -> None:
 
 
 def test_the_chance_is_that_of_the_test() -> None:
-    coins, count = np.random.default_rng(5), 200_000
+    rng, count = np.random.default_rng(5), 200_000
     for d, sigma, gamma in [(4.0, 1.0, 1.0), (0.04, 0.1, 4.0), (16.0, 1.0, 1.0)]:
-        dot = math.sqrt(d) * sigma * coins.standard_normal(count)  # <Z, D>
+        dot = math.sqrt(d) * sigma * rng.standard_normal(count)  # <Z, D>
         share = np.mean(np.abs(d + 2 * dot) <= 2 * sigma**2 * gamma)
         exact = pass_chance(d, sigma, gamma)
         assert abs(share - exact) < 4 * math.sqrt(exact * (1 - exact) / count)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from reticent.accounting import Budget, Gaussian, Subsampled, curve, price
-from reticent.accounting.claimed import dpis_schedule
-from reticent.accounting.conversions import overhead, to_epsilon
-from reticent.accounting.dpis import ImportancePlan, importance_step
-from reticent.accounting.price import total_curve
+from reticent.accounting.claims.claimed import dpis_schedule
+from reticent.accounting.pricing import total_curve
+from reticent.accounting.renyi.conversions import overhead, to_epsilon
+from reticent.accounting.renyi.dpis import ImportancePlan, importance_step
 from reticent.accounting.simplify import tally
 from reticent.errors import BudgetSpent, SettingError
 
@@ -48,7 +48,7 @@ def test_a_step_is_plain_dp_sgd_at_another_batch_size() -> None:
 def test_smaller_kappa_never_costs_more_at_whole_orders_but_may_at_a_hockey_stick() -> None:
     costs = [at(importance_step(60000, 2048, kappa, 1.4075), 2, 6, 32) for kappa in (1.0, 0.6, 0.3, 0.1)]
     assert (np.diff(np.array(costs), axis=0) <= 0).all()
-    from reticent.accounting.pair import total_variation
+    from reticent.accounting.losses.pair import total_variation
 
     one, third = (total_variation(1 / kappa, 1.4075 / kappa) for kappa in (1.0, 0.3))
     assert (one, third) == (pytest.approx(0.27759, abs=1e-4), pytest.approx(0.28290, abs=1e-4))

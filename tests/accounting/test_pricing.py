@@ -28,9 +28,9 @@ from reticent.accounting import (
     price,
 )
 from reticent.accounting.coarse import coarsen
-from reticent.accounting.conversions import to_delta, to_epsilon
 from reticent.accounting.events import from_json, to_json
-from reticent.accounting.price import total_curve
+from reticent.accounting.pricing import total_curve
+from reticent.accounting.renyi.conversions import to_delta, to_epsilon
 from reticent.accounting.simplify import simplify, tally
 from reticent.errors import SettingError, UnknownName
 

@@ -27,8 +27,8 @@ from reticent.accounting import (
     Unbounded,
     curve,
 )
-from reticent.accounting.rdp import why_infinite
-from reticent.accounting.selective import noisy_test
+from reticent.accounting.renyi.curves import why_infinite
+from reticent.accounting.selective.corners import noisy_test
 
 WHOLE = ORDERS[np.floor(ORDERS) == ORDERS]
 

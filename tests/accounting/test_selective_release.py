@@ -19,12 +19,12 @@ from reticent.accounting import (
     epsilon,
     price,
 )
-from reticent.accounting.conversions import to_epsilon
-from reticent.accounting.price import capped_mass
-from reticent.accounting.sampled_gaussian import subsampled_gaussian
-from reticent.accounting.selective import Corners, corners, noisy_test
-from reticent.accounting.selective_loss import attempt_loss
-from reticent.accounting.selective_rdp import MARGIN, Problem, _release_excess, attempt_curve, release_curve
+from reticent.accounting.pricing import capped_mass
+from reticent.accounting.renyi.conversions import to_epsilon
+from reticent.accounting.renyi.sampled_gaussian import subsampled_gaussian
+from reticent.accounting.selective.corners import Corners, corners, noisy_test
+from reticent.accounting.selective.loss import attempt_loss
+from reticent.accounting.selective.renyi import MARGIN, Problem, _release_excess, attempt_curve, release_curve
 
 
 def attempt_of(row: dict) -> SelectiveAttempt:
@@ -185,16 +185,16 @@ class Searched:
         self.p, self.q = (present, absent) if sign == 1 else (absent, present)
         self.corner: Corners = corners(attempt)[0 if sign == 1 else 1]
 
-    def policies(self, coins: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:
+    def policies(self, rng: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Intervals, random corners and mixtures of corners, one row a test: the chances under Q and under P."""
         cells, kinds = len(self.p), len(self.corner.before)
-        edges = np.sort(coins.integers(0, cells + 1, (count, 3)), axis=1)
+        edges = np.sort(rng.integers(0, cells + 1, (count, 3)), axis=1)
         place = (np.arange(cells)[None, :, None] >= edges[:, None, :]).sum(axis=2)
-        names = coins.permuted(np.tile(np.arange(max(4, kinds)) % kinds, (count, 1)), axis=1)
+        names = rng.permuted(np.tile(np.arange(max(4, kinds)) % kinds, (count, 1)), axis=1)
         chosen = np.take_along_axis(names, place, axis=1)
-        chosen[: count // 3] = coins.integers(0, kinds, (count // 3, cells))
+        chosen[: count // 3] = rng.integers(0, kinds, (count // 3, cells))
         weights = np.eye(kinds)[chosen]
-        weights[: count // 6] = coins.dirichlet(np.full(kinds, 0.3), (count // 6, cells))
+        weights[: count // 6] = rng.dirichlet(np.full(kinds, 0.3), (count // 6, cells))
         return weights @ self.corner.before, weights @ self.corner.after
 
 
@@ -208,13 +208,13 @@ def test_no_test_costs_more_than_the_bound(
 ) -> None:
     """Merging outcomes into cells only lowers a divergence, so thousands of tests on cells are a fair attack."""
     attempt = SelectiveAttempt(rate, noise, test_rate, 0.6 / k, 0.6, smooth)
-    coins = np.random.default_rng(7)
+    rng = np.random.default_rng(7)
     for order in (2.0, 5.0):
         bounds = {name: f(attempt, np.array([order]))[0] for name, f in (("S", attempt_curve), ("C", release_curve))}
         best = {"S": 0.0, "C": 0.0}
         for sign in (1, -1):
             found = Searched(attempt, sign)
-            before, after = found.policies(coins, 3000)
+            before, after = found.policies(rng, 3000)
             a = (found.p**order * found.q ** (1 - order) * after**order * before ** (1 - order)).sum(axis=1)
             b, c = before @ found.q, after @ found.p
             seen = np.log(a + (1 - c) ** order * (1 - b) ** (1 - order)) / (order - 1)
@@ -230,10 +230,10 @@ def test_no_test_has_a_larger_hockey_stick(
     rate: float, noise: float, test_rate: float, k: float, smooth: float | None
 ) -> None:
     attempt = SelectiveAttempt(rate, noise, test_rate, 0.6 / k, 0.6, smooth)
-    coins = np.random.default_rng(8)
+    rng = np.random.default_rng(8)
     for sign, loss in zip((1, -1), attempt_loss(attempt, 1e-3), strict=True):
         found = Searched(attempt, sign)
-        before, after = found.policies(coins, 3000)
+        before, after = found.policies(rng, 3000)
         b, c = before @ found.q, after @ found.p
         for place in (-0.2, 0.0, 0.05, 0.3):
             gap = np.maximum(found.p * after - math.exp(place) * found.q * before, 0.0).sum(axis=1)
@@ -243,7 +243,7 @@ def test_no_test_has_a_larger_hockey_stick(
 
 def test_a_test_that_accepts_everything_has_the_plain_loss() -> None:
     step = 1e-3
-    from reticent.accounting.gaussian_loss import gaussian_loss
+    from reticent.accounting.losses.gaussian import gaussian_loss
 
     always = attempt_loss(SelectiveAttempt(0.1, 2.0, 0.3, 1.0, 1.0), step)
     for ours, plain in zip(always, gaussian_loss(0.1, 2.0, step), strict=True):

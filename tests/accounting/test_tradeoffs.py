@@ -19,8 +19,8 @@ from reticent.accounting import (
     mu,
     power,
 )
-from reticent.accounting.gaussian_loss import gaussian_loss
-from reticent.accounting.loss import Loss, compose, from_atoms, trim
+from reticent.accounting.losses.distribution import Loss, compose, from_atoms, trim
+from reticent.accounting.losses.gaussian import gaussian_loss
 
 STEPS = {Subsampled(0.1, Gaussian(2.0)): 50}
 
@@ -56,9 +56,9 @@ def test_power_is_a_trade_off_curve() -> None:
 
 def test_no_test_beats_the_power() -> None:
     """The likelihood ratio test of ten steps, by simulation: below the curve at every threshold."""
-    coins, steps, runs = np.random.default_rng(0), 10, 20_000
-    noise = coins.normal(0, 1.0, (2, runs, steps))
-    present = noise[1] + (coins.random((runs, steps)) < 0.3)
+    rng, steps, runs = np.random.default_rng(0), 10, 20_000
+    noise = rng.normal(0, 1.0, (2, runs, steps))
+    present = noise[1] + (rng.random((runs, steps)) < 0.3)
     scores = [np.log1p(0.3 * np.expm1(z - 0.5)).sum(axis=1) for z in (noise[0], present)]
     cut = np.quantile(scores[0], [0.5, 0.9, 0.99])
     fpr, tpr = ((score[:, None] > cut).mean(axis=0) for score in scores)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from reticent.attacks.batched import Recipe, train_together
+from reticent.attacks.batched import ShadowRecipe, train_together
 from reticent.attacks.signals import Signals, balanced_design, confidence
 
 RECORDS, POPULATION, MODELS, INPUTS, CLASSES = 500, 300, 16, 24, 4
@@ -37,15 +37,15 @@ def network() -> nn.Module:
 @pytest.fixture(scope="session")
 def overfitted() -> Toy:
     torch.set_num_threads(1)
-    coins = torch.Generator().manual_seed(3)
+    rng = torch.Generator().manual_seed(3)
     torch.manual_seed(3)
-    x = torch.randn(RECORDS + POPULATION, INPUTS, generator=coins)
-    truth = (x @ torch.randn(INPUTS, CLASSES, generator=coins)).argmax(1)
-    noisy = torch.rand(len(x), generator=coins) < 0.1
-    y = torch.where(noisy, torch.randint(0, CLASSES, truth.shape, generator=coins), truth)
+    x = torch.randn(RECORDS + POPULATION, INPUTS, generator=rng)
+    truth = (x @ torch.randn(INPUTS, CLASSES, generator=rng)).argmax(1)
+    noisy = torch.rand(len(x), generator=rng) < 0.1
+    y = torch.where(noisy, torch.randint(0, CLASSES, truth.shape, generator=rng), truth)
     keep = balanced_design(MODELS, RECORDS, seed=0)
     members = [np.flatnonzero(row) for row in keep]
-    recipe = Recipe(steps=400, batch_size=50, learning_rate=0.3)
+    recipe = ShadowRecipe(steps=400, batch_size=50, learning_rate=0.3)
     models = train_together([network() for _ in keep], x, y, members, recipe, list(range(MODELS)))
     with torch.no_grad():
         phi = np.stack([confidence(model(x).numpy(), y.numpy()) for model in models])

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from reticent.attacks.batched import Recipe, _Draws, train_together
+from reticent.attacks.batched import ShadowRecipe, _Draws, train_together
 from reticent.errors import SettingError
 
 
@@ -35,7 +35,7 @@ def test_together_is_the_same_as_alone(make: Callable[[], nn.Module]) -> None:
         models = [make() for _ in range(3)]
         x, y = torch.randn(40, 3), torch.randint(0, 2, (40,))
         rows = [np.arange(0, 20), np.arange(10, 40), np.arange(5, 30)]
-        recipe = Recipe(steps=40, batch_size=8, learning_rate=0.1, momentum=0.5, weight_decay=0.01)
+        recipe = ShadowRecipe(steps=40, batch_size=8, learning_rate=0.1, momentum=0.5, weight_decay=0.01)
         together = train_together(models, x, y, rows, recipe, [1, 2, 3])
         for place, trained in enumerate(together):
             (alone,) = train_together([models[place]], x, y, [rows[place]], recipe, [place + 1])
@@ -48,7 +48,7 @@ def test_together_is_the_same_as_alone(make: Callable[[], nn.Module]) -> None:
 @pytest.mark.parametrize("model", [nn.Linear(3, 2), nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))])
 def test_a_step_is_that_of_plain_sgd_on_the_same_draw(model: nn.Module) -> None:
     x, y = torch.randn(20, 3), torch.randint(0, 2, (20,))
-    recipe = Recipe(steps=1, batch_size=5, learning_rate=0.5)
+    recipe = ShadowRecipe(steps=1, batch_size=5, learning_rate=0.5)
     index, filled = next(iter(_Draws([np.arange(20)], 5, [7])))
     (trained,) = train_together([model], x, y, [np.arange(20)], recipe, [7])
     drawn = index[0][filled[0]]
@@ -75,7 +75,7 @@ def test_draws_are_poisson_from_each_models_own_records() -> None:
 def test_the_given_models_are_left_alone() -> None:
     model = nn.Linear(2, 2)
     before = model.weight.detach().clone()
-    recipe = Recipe(steps=3, batch_size=2, learning_rate=1.0)
+    recipe = ShadowRecipe(steps=3, batch_size=2, learning_rate=1.0)
     train_together([model], torch.randn(4, 2), torch.zeros(4, dtype=torch.long), [np.arange(4)], recipe, [0])
     assert torch.equal(model.weight, before)
 
@@ -83,4 +83,4 @@ def test_the_given_models_are_left_alone() -> None:
 def test_running_statistics_are_refused() -> None:
     model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
     with pytest.raises(SettingError, match="buffers"):
-        train_together([model], torch.zeros(2, 2), torch.zeros(2).long(), [np.arange(2)], Recipe(1, 1, 0.1), [0])
+        train_together([model], torch.zeros(2, 2), torch.zeros(2).long(), [np.arange(2)], ShadowRecipe(1, 1, 0.1), [0])

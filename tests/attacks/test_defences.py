@@ -27,11 +27,11 @@ def make_model() -> nn.Module:
 
 @pytest.fixture(scope="module")
 def data() -> Pair:
-    coins = torch.Generator().manual_seed(0)
-    x = torch.randn(RECORDS, 16, generator=coins)
-    noisy = torch.randint(0, 3, (RECORDS,), generator=coins)
-    truth = (x @ torch.randn(16, 3, generator=coins)).argmax(1)
-    return x, torch.where(torch.rand(RECORDS, generator=coins) < 0.4, noisy, truth)
+    rng = torch.Generator().manual_seed(0)
+    x = torch.randn(RECORDS, 16, generator=rng)
+    noisy = torch.randint(0, 3, (RECORDS,), generator=rng)
+    truth = (x @ torch.randn(16, 3, generator=rng)).argmax(1)
+    return x, torch.where(torch.rand(RECORDS, generator=rng) < 0.4, noisy, truth)
 
 
 def adaptive_auc(data: Pair, name: str, **settings: object) -> float:

@@ -20,9 +20,9 @@ RECORDS, POPULATION, MODELS = 2000, 500, 5
 def target() -> Target:
     """Five models of one private pipeline, trained on half of the records each; the first is the target."""
     torch.set_num_threads(1)
-    coins = torch.Generator().manual_seed(1)
-    x = torch.randn(2 * RECORDS + POPULATION, 10, generator=coins)
-    y = (x @ torch.randn(10, 3, generator=coins)).argmax(1)
+    rng = torch.Generator().manual_seed(1)
+    x = torch.randn(2 * RECORDS + POPULATION, 10, generator=rng)
+    y = (x @ torch.randn(10, 3, generator=rng)).argmax(1)
     keep = paired_design(MODELS + 1, 2 * RECORDS, seed=0)[:MODELS]
     models = []
     for number, row in enumerate(keep):

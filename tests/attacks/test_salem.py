@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from reticent.attacks.batched import Recipe, train_together
+from reticent.attacks.batched import ShadowRecipe, train_together
 from reticent.attacks.metrics import auc, auc_standard_error
 from reticent.attacks.salem import black_box
 from reticent.data import AttackSplit, Examples, attack_split
@@ -15,10 +15,10 @@ from reticent.data import AttackSplit, Examples, attack_split
 
 @pytest.fixture(scope="module")
 def split() -> AttackSplit:
-    coins = torch.Generator().manual_seed(0)
-    x = torch.randn(900, 12, generator=coins)
-    noisy = torch.randint(0, 3, (900,), generator=coins)
-    y = torch.where(torch.rand(900, generator=coins) < 0.4, noisy, (x @ torch.randn(12, 3, generator=coins)).argmax(1))
+    rng = torch.Generator().manual_seed(0)
+    x = torch.randn(900, 12, generator=rng)
+    noisy = torch.randint(0, 3, (900,), generator=rng)
+    y = torch.where(torch.rand(900, generator=rng) < 0.4, noisy, (x @ torch.randn(12, 3, generator=rng)).argmax(1))
     return attack_split(Examples(x, y), seed=0)
 
 
@@ -28,7 +28,7 @@ def network() -> nn.Module:
 
 
 def overfit(examples: Examples) -> nn.Module:
-    recipe = Recipe(steps=200, batch_size=60, learning_rate=0.5)
+    recipe = ShadowRecipe(steps=200, batch_size=60, learning_rate=0.5)
     (model,) = train_together([network()], examples.x, examples.y, [np.arange(len(examples))], recipe, [0])
     return model
 

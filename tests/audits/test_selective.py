@@ -1,4 +1,4 @@
-"""Selective release, audited: charging accepted updates only is refuted in seconds, the proved charges are not."""
+"""SelectiveToy release, audited: charging accepted updates only is refuted in seconds, the proved charges are not."""
 
 from __future__ import annotations
 

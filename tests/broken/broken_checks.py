@@ -30,18 +30,18 @@ from reticent.audits.selective import annealing_toy
 from reticent.audits.toy import SIZE, examples, make_run
 from reticent.audits.verdict import PROBES
 from reticent.data import Examples, load
-from reticent.data.statistics import FeatureSum
+from reticent.data.features.statistics import FeatureSum
 from reticent.errors import BudgetSpent, ModelError, PrivacyWarning, ResumeError, SettingError
 from reticent.experiments import normalising, training
 from reticent.experiments.recipe import Recipe
 from reticent.gradients import norms
-from reticent.inside import Clip, Coins, Dials, GradientSum
+from reticent.inside import Clip, GradientSum, Randomness, RoundSettings
 from reticent.inside.probe import watch
 from reticent.losses import squared_error
 from reticent.methods import dpis, dpsgd, dpsur, plan, sa_dpsgd
 from reticent.models import with_centre, with_statistics
 from reticent.models.normalising import split_at_centre, statistics_of
-from reticent.train import Run
+from reticent.run import Run
 
 PLAIN = dpsgd(noise_multiplier=1.0)
 
@@ -97,7 +97,7 @@ def micro_batches() -> None:
 
 def not_a_number() -> None:
     """A gradient that is not finite counts for nothing."""
-    weights = Clip().weights(torch.tensor([1.0, math.nan, math.inf]), Dials(10, 5, 1.0, 1.0))
+    weights = Clip().weights(torch.tensor([1.0, math.nan, math.inf]), RoundSettings(10, 5, 1.0, 1.0))
     assert weights.tolist() == [1.0, 0.0, 0.0]
 
 
@@ -203,12 +203,12 @@ def large_delta_warned() -> None:
 
 def secret_coins_differ() -> None:
     """Two runs without a seed share no randomness."""
-    assert Coins.fresh().at(0, "noise").random() != Coins.fresh().at(0, "noise").random()
+    assert Randomness.fresh().stream(0, "noise").random() != Randomness.fresh().stream(0, "noise").random()
 
 
 def accountants_agree() -> None:
     """exact <= RDP <= 1.3 exact for Gaussians; a hard case costs the 7.43 that three other accountants agree on."""
-    prices = sys.modules["reticent.accounting.price"]._price
+    prices = sys.modules["reticent.accounting.pricing"]._price
     prices.cache_clear()
     try:
         for noise in (0.5, 1.0, 3.0):
@@ -376,7 +376,7 @@ def normalising_is_paid_for() -> None:
     normalising.standardise(another, empty, 1.0, 4, seed=0, folder=None)
     mean = split_at_centre(model)[1].mean.double() * 10 / 2
     statistics = statistics_of(another).mean.double() * 10
-    first = torch.as_tensor(Coins.from_seed(0).at(0, "noise", 0).standard_normal(4))
+    first = torch.as_tensor(Randomness.from_seed(0).stream(0, "noise", 0).standard_normal(4))
     for one, other in ((mean, first), (statistics, first), (mean, statistics)):
         assert not torch.allclose(one, other, atol=1e-3)
 

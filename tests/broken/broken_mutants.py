@@ -14,22 +14,22 @@ import broken_checks as checks
 import numpy as np
 import torch
 
-import reticent.accounting.conversions as conversions
+import reticent.accounting.renyi.conversions as conversions
 import reticent.audits.claims as claims
 import reticent.audits.one_run as one_run
 import reticent.inside.bounds as bounds
 import reticent.inside.queries as queries
-import reticent.train as train
+import reticent.run as train
 from reticent.accounting import Gaussian, Ledger, Planned, Subsampled, calibrate
 from reticent.attacks import intervals, learned, lira, rmia, signals
 from reticent.attacks.learned import make_learner
 from reticent.audits.counts import Evidence
 from reticent.audits.gaussian import gdp_epsilon
-from reticent.data.statistics import FeatureSum
+from reticent.data.features.statistics import FeatureSum
 from reticent.experiments import normalising, training
 from reticent.gradients import layouts
-from reticent.inside import ByNorm, Coins, GradientSum, Vault
-from reticent.methods.plan import Plan
+from reticent.inside import ByNorm, GradientSum, Randomness, Vault
+from reticent.methods.planning import Plan
 from reticent.outside import Trial
 
 
@@ -105,9 +105,9 @@ def physical_batches_averaged_apart(right: Any) -> Any:
 
 @mutant(GradientSum, "answer", checks.probes)
 def bias_goes_round_the_clip(right: Any) -> Any:
-    def answer(self: GradientSum, taken: Any) -> torch.Tensor:
-        total = right(self, taken)
-        for batch in taken.batches():
+    def answer(self: GradientSum, drawn: Any) -> torch.Tensor:
+        total = right(self, drawn)
+        for batch in drawn.batches():
             if len(batch[0]):
                 self.task.flat.views(total)["second.bias"] += batch[1].sum()
         return total
@@ -117,9 +117,9 @@ def bias_goes_round_the_clip(right: Any) -> Any:
 
 @mutant(GradientSum, "answer", checks.known_gradients)
 def an_example_is_dropped_from_every_batch(right: Any) -> Any:
-    def answer(self: GradientSum, taken: Any) -> torch.Tensor:
-        fewer = dataclasses.replace(taken.draw, _index=taken.draw._index[:-1])
-        return right(self, dataclasses.replace(taken, draw=fewer))
+    def answer(self: GradientSum, drawn: Any) -> torch.Tensor:
+        fewer = dataclasses.replace(drawn.draw, _index=drawn.draw._index[:-1])
+        return right(self, dataclasses.replace(drawn, draw=fewer))
 
     return answer
 
@@ -204,7 +204,7 @@ def large_delta_not_mentioned(_right: Any) -> Any:
     return lambda delta, size: None
 
 
-@mutant(Coins, "fresh", checks.secret_coins_differ)
+@mutant(Randomness, "fresh", checks.secret_coins_differ)
 def every_run_has_the_same_key(_right: Any) -> Any:
     return classmethod(lambda cls: cls(bytes(32), seeded=False))
 
@@ -244,7 +244,7 @@ def zeros_tell_where_the_examples_are(right: Any) -> Any:
 # -- accounting --------------------------------------------------------------------------------------------------
 
 
-@mutant(sys.modules["reticent.accounting.price"], "to_epsilon", checks.accountants_agree)
+@mutant(sys.modules["reticent.accounting.pricing"], "to_epsilon", checks.accountants_agree)
 def conversion_without_the_logarithm(right: Any) -> Any:
     """As printed in equation 4 of SA-DPSGD."""
     return lambda orders, rdp, delta, *rest: right(orders, rdp, math.exp(-delta), *rest)

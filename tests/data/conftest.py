@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from reticent.data.places import data_folder
+from reticent.data.loading.places import data_folder
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from reticent import data
-from reticent.data.places import cache_folder, data_folder
+from reticent.data.loading.places import cache_folder, data_folder
 from reticent.errors import DataError, UnknownName
 
 NAMES = ["digits", "mnist", "fashion-mnist", "cifar10", "cifar100", "imdb"]

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from reticent import data
-from reticent.data import arrays
-from reticent.data.deskew import Deskew
+from reticent.data.features.deskew import Deskew
+from reticent.data.loading import arrays
 from reticent.errors import DataError, UnknownName
 
 
@@ -37,29 +37,29 @@ def digits():
 
 
 def test_normalised_scattering_is_what_the_model_would_have_normalised(cache, digits):
-    plain, normalised = (data.features(digits, name) for name in ("scattering", "scattering-normalised"))
+    plain, normalised = (data.extract(digits, name) for name in ("scattering", "scattering-normalised"))
     expected = nn.functional.group_norm(plain.test.x, 27)
     assert torch.allclose(normalised.test.x, expected, atol=1e-5)
-    assert data.features(digits, "scattering-normalised").train.x.equal(normalised.train.x), "found again"
+    assert data.extract(digits, "scattering-normalised").train.x.equal(normalised.train.x), "found again"
 
 
 def test_two_scales_are_both_normalised_and_side_by_side(cache, digits):
-    both = data.features(digits, "scattering-two-scales")
-    coarse = data.features(digits, "scattering-normalised").test.x.flatten(1)
+    both = data.extract(digits, "scattering-two-scales")
+    coarse = data.extract(digits, "scattering-normalised").test.x.flatten(1)
     fine = nn.functional.group_norm(data.Scattering((8, 8), scales=1)(digits.test.x), 9).flatten(1)
     torch.testing.assert_close(both.test.x[:], torch.cat([coarse, fine], 1), rtol=0, atol=1e-5)
 
 
 def test_extractors_follow_one_another(cache, digits):
-    straight = data.features(digits, "deskew")
+    straight = data.extract(digits, "deskew")
     assert straight.inputs == digits.inputs
-    both = data.features(digits, "deskew+scattering")
-    assert torch.equal(both.test.x, data.features(straight, "scattering").test.x)
-    assert not torch.equal(both.test.x, data.features(digits, "scattering").test.x)
+    both = data.extract(digits, "deskew+scattering")
+    assert torch.equal(both.test.x, data.extract(straight, "scattering").test.x)
+    assert not torch.equal(both.test.x, data.extract(digits, "scattering").test.x)
 
 
 def test_each_image_is_straightened_by_itself(cache, digits):
-    alone = data.features(digits, "deskew", key=None).test.x[5:6]
+    alone = data.extract(digits, "deskew", key=None).test.x[5:6]
     torch.testing.assert_close(Deskew()(digits.test.x[5:6]), alone, rtol=0, atol=1e-6)
 
 
@@ -79,7 +79,7 @@ def test_an_empty_image_stays_empty():
 
 
 def test_scattering_of_digits(cache, digits):
-    found = data.features(digits, "scattering")
+    found = data.extract(digits, "scattering")
     assert found.inputs == (81, 2, 2)
     expected = data.Scattering((8, 8))(digits.test.x)
     torch.testing.assert_close(found.test.x, expected, rtol=0, atol=1e-6)
@@ -89,33 +89,33 @@ def test_scattering_of_digits(cache, digits):
 
 def test_the_second_time_nothing_is_computed(cache, digits):
     first, second = Counting(), Counting()
-    before = data.features(digits, first)
-    after = data.features(digits, second)
+    before = data.extract(digits, first)
+    after = data.extract(digits, second)
     assert first.rows >= 1797
     assert second.rows <= 2  # one row a split, to learn the shape
     assert torch.equal(before.train.x, after.train.x)
 
 
 def test_other_weights_or_other_images_are_computed_anew(cache, digits):
-    data.features(digits, Counting())
-    other_weights = data.features(digits, Counting(3.0))
+    data.extract(digits, Counting())
+    other_weights = data.extract(digits, Counting(3.0))
     assert torch.equal(other_weights.train.x, digits.train.x.flatten(1) * 3)
     changed = digits.train.x.clone()
     changed[7, 0, 3, 3] += 0.25
     moved = data.Dataset("digits", data.Examples(changed, digits.train.y), None, 10, "changed")
-    assert torch.equal(data.features(moved, Counting()).train.x, changed.flatten(1) * 2)
+    assert torch.equal(data.extract(moved, Counting()).train.x, changed.flatten(1) * 2)
 
 
 def test_functions_are_cached_only_under_a_key(cache, digits):
-    data.features(digits, lambda x: x.flatten(1))
+    data.extract(digits, lambda x: x.flatten(1))
     assert list(cache.iterdir()) == []
-    data.features(digits, lambda x: x.flatten(1), key="flat")
+    data.extract(digits, lambda x: x.flatten(1), key="flat")
     assert len(list((cache / "features").iterdir())) == 2
 
 
 def test_progress_ends_at_the_total(cache, digits):
     seen = []
-    data.features(digits, "scattering", progress=lambda done, total: seen.append((done, total)))
+    data.extract(digits, "scattering", progress=lambda done, total: seen.append((done, total)))
     assert seen[-1] == (1797, 1797)
     assert seen == sorted(seen)
 
@@ -124,7 +124,7 @@ def test_threads_are_as_they_were(cache, digits):
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        data.features(digits, "scattering")
+        data.extract(digits, "scattering")
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
@@ -137,7 +137,7 @@ def test_a_failing_extractor_leaves_nothing_behind(cache, digits):
         return x
 
     with pytest.raises(RuntimeError, match="out of luck"):
-        data.features(digits, fail, key="fail")
+        data.extract(digits, fail, key="fail")
     assert list((cache / "features").iterdir()) == []
 
 
@@ -145,30 +145,30 @@ def test_a_full_disk_is_an_error_with_a_remedy(cache, digits, monkeypatch):
     full = type("Usage", (), {"free": 10})
     monkeypatch.setattr(arrays.shutil, "disk_usage", lambda path: full)
     with pytest.raises(DataError, match=r"RETICENT_CACHE"):
-        data.features(digits, "scattering")
+        data.extract(digits, "scattering")
 
 
 def test_writing_to_features_never_reaches_the_cache(cache, digits):
-    first = data.features(digits, Counting()).train.x
+    first = data.extract(digits, Counting()).train.x
     kept = first.clone()
     first.zero_()
-    assert torch.equal(data.features(digits, Counting()).train.x, kept)
+    assert torch.equal(data.extract(digits, Counting()).train.x, kept)
 
 
 def test_wrong_requests_are_refused(cache, digits):
     with pytest.raises(UnknownName, match="scattering"):
-        data.features(digits, "scatering")
-    flat = data.features(digits, lambda x: x.flatten(1))
+        data.extract(digits, "scatering")
+    flat = data.extract(digits, lambda x: x.flatten(1))
     with pytest.raises(DataError, match="needs images"):
-        data.features(flat, "scattering")
+        data.extract(flat, "scattering")
 
 
 @pytest.mark.data
 def test_first_images_of_mnist_have_the_published_size(large):
     mnist = data.load("mnist", folder=large("mnist"))
     few = data.Dataset("few", mnist.train.take(range(64)), None, 10, "")
-    assert data.features(few, "scattering").train.x.shape == (64, 81, 7, 7)
+    assert data.extract(few, "scattering").train.x.shape == (64, 81, 7, 7)
 
 
 def test_the_cache_of_tests_is_not_the_users():
-    assert Path.home() not in data.places.cache_folder().parents
+    assert Path.home() not in data.loading.places.cache_folder().parents

@@ -15,10 +15,11 @@ from typer.testing import CliRunner
 
 from reticent import data
 from reticent.cli.data import app
-from reticent.data import mnist, stored
-from reticent.data.arrays import fingerprint
 from reticent.data.fetch import clients, getting, table, transfer
 from reticent.data.fetch.sources import Local, Official, Package
+from reticent.data.loading import stored
+from reticent.data.loading.arrays import fingerprint
+from reticent.data.sets import mnist
 from reticent.errors import DataError, UnknownName
 
 

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
 from reticent import data
-from reticent.data import adult, archives, checkins, cifar, imdb, mnist, packed, png, reviews, stored, vectors
-from reticent.data.arrays import fingerprint
+from reticent.data.loading import archives, packed, png, stored
+from reticent.data.loading.arrays import fingerprint
+from reticent.data.sets import adult, checkins, cifar, imdb, mnist, reviews, vectors
 from reticent.errors import DataError
 
 

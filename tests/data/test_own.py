@@ -9,8 +9,8 @@ import torch
 from torch.utils.data import TensorDataset
 
 from reticent import data
-from reticent.data.maps import map_array
-from reticent.data.tables import Number, Schema, parse_schema
+from reticent.data.loading.maps import map_array
+from reticent.data.loading.tables import Number, Schema, parse_schema
 from reticent.errors import DataError
 
 SCHEMA = """

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from reticent import data
-from reticent.data import imdb
+from reticent.data.sets import imdb
 
 pytestmark = pytest.mark.data
 

@@ -11,21 +11,21 @@ from hypothesis.extra import numpy as arrays_of
 
 from reticent import data
 from reticent.accounting import Gaussian, Ledger, Planned
-from reticent.data.statistics import FeatureSum, channel_means
+from reticent.data.features.statistics import FeatureSum, channel_means
 from reticent.errors import BudgetSpent
-from reticent.inside import Coins, Dials, Everyone, Vault, store
+from reticent.inside import Everyone, Randomness, RoundSettings, Vault, as_store
 
 Z = 3.0
 
 
 def vault(x):
-    examples = store((torch.as_tensor(x, dtype=torch.float32), torch.zeros(len(x))))
-    return Vault(examples, coins=Coins.from_seed(0), ledger=Ledger(), allowance=Planned([Gaussian(Z)] * 2))
+    examples = as_store((torch.as_tensor(x, dtype=torch.float32), torch.zeros(len(x))))
+    return Vault(examples, randomness=Randomness.from_seed(0), ledger=Ledger(), allowance=Planned([Gaussian(Z)] * 2))
 
 
 def private_sum(x, query):
     inside = vault(x)
-    return inside.ask(query, inside.draw(Everyone(), Dials(len(x), len(x), query.limit, Z)))
+    return inside.ask(query, inside.draw(Everyone(), RoundSettings(len(x), len(x), query.limit, Z)))
 
 
 ANY_NUMBER = st.floats(width=32, allow_nan=True, allow_infinity=True)

@@ -19,9 +19,9 @@ from reticent.defences.plain import Plain, fit, known_chance
 @pytest.fixture
 def points() -> Examples:
     """200 points in two clouds that overlap."""
-    coins = torch.Generator().manual_seed(1)
+    rng = torch.Generator().manual_seed(1)
     y = torch.arange(200) % 2
-    return Examples(torch.randn(200, 4, generator=coins) + 2.0 * y[:, None], y)
+    return Examples(torch.randn(200, 4, generator=rng) + 2.0 * y[:, None], y)
 
 
 @pytest.fixture
@@ -70,9 +70,9 @@ class Task:
 
 
 def mislabelled(examples: Examples, share: float, seed: int) -> Examples:
-    coins = torch.Generator().manual_seed(seed)
-    hit = torch.rand(len(examples), generator=coins) < share
-    return Examples(examples.x, torch.where(hit, torch.randint(10, (len(examples),), generator=coins), examples.y))
+    rng = torch.Generator().manual_seed(seed)
+    hit = torch.rand(len(examples), generator=rng) < share
+    return Examples(examples.x, torch.where(hit, torch.randint(10, (len(examples),), generator=rng), examples.y))
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,8 @@ from torch import nn
 from torch.nn.utils import parameters_to_vector as flat
 
 from reticent.data import Examples
-from reticent.defences import advreg
-from reticent.defences.game import Game
+from reticent.defences.advreg import advreg
+from reticent.defences.game import AdversarialGame
 from reticent.defences.inference import InferenceModel, gain
 from reticent.defences.plain import Plain, fit
 from reticent.errors import DataError, SettingError, UnknownName
@@ -30,7 +30,7 @@ def membership(inference: InferenceModel, model: nn.Module, x, y):
 @pytest.fixture
 def game(small):
     torch.manual_seed(5)
-    return Game(small(), InferenceModel(2), penalty=1.7)
+    return AdversarialGame(small(), InferenceModel(2), penalty=1.7)
 
 
 def test_the_adversary_maximises_the_papers_gain(game, points):
@@ -69,7 +69,7 @@ def test_without_penalty_it_is_plain_training_on_the_members_alone(points, small
     start, plain = small(), Plain(epochs=2, batch_size=20)
     played, fitted = copy.deepcopy(start), copy.deepcopy(start)
     others = Examples(100 * torch.randn(30, 4), torch.ones(30, dtype=torch.long))
-    game = Game(played, InferenceModel(2), penalty=0.0, inference_steps=inference_steps)
+    game = AdversarialGame(played, InferenceModel(2), penalty=0.0, inference_steps=inference_steps)
     game.play(points, others, plain, rounds=20, seed=4, tell=lambda _: None)
     fit(fitted, *points, torch.arange(200), plain, rounds=20, seed=4, tell=lambda _: None)
     assert torch.equal(flat(played.parameters()), flat(fitted.parameters()))
@@ -78,7 +78,7 @@ def test_without_penalty_it_is_plain_training_on_the_members_alone(points, small
 def test_the_adversary_learns_to_recognise_the_members_of_an_over_fitted_model(task):
     settings = task.settings | {"epochs": 40}
     trained = advreg(task.start(), task.members, reference=task.reference, penalty=0.0, seed=0, **settings)
-    game = Game(trained.model, trained.inference, penalty=0.0)
+    game = AdversarialGame(trained.model, trained.inference, penalty=0.0)
     assert -game.adversary_loss(task.members, task.reference).item() > math.log(0.5) + 0.05
     assert -game.adversary_loss(task.members, task.outsiders).item() > math.log(0.5) + 0.02  # not only by heart
 

@@ -12,7 +12,7 @@ from torch import nn
 from reticent import data, models
 from reticent.attacks import Scores, auc, confidence
 from reticent.data import Examples
-from reticent.defences import selena
+from reticent.defences.selena import selena
 
 CANARIES = 100
 
@@ -33,12 +33,12 @@ def scorer(model: nn.Module) -> Callable[[Examples], np.ndarray]:
 @pytest.mark.parametrize(("copies", "at_least"), [(1, 0.65), (2, 0.75)], ids=["alone", "with a near-copy"])
 def test_a_mislabelled_example_shows_although_ordinary_ones_look_safe(copies, at_least):
     """Canaries as in Aerni et al. 2024: unseen digits with a wrong label, of which a random half is trained on."""
-    digits, coins = data.load("digits"), torch.Generator().manual_seed(0)
-    order = torch.randperm(len(digits.test), generator=coins)
+    digits, rng = data.load("digits"), torch.Generator().manual_seed(0)
+    order = torch.randperm(len(digits.test), generator=rng)
     x, truth = digits.test.take(order[:CANARIES])
-    wrong = (truth + torch.randint(1, 9, truth.shape, generator=coins)) % 10
-    inside = torch.rand(CANARIES, generator=coins) < 0.5
-    near = [x[inside] + 0.02 * torch.randn(x[inside].shape, generator=coins) for _ in range(copies)]
+    wrong = (truth + torch.randint(1, 9, truth.shape, generator=rng)) % 10
+    inside = torch.rand(CANARIES, generator=rng) < 0.5
+    near = [x[inside] + 0.02 * torch.randn(x[inside].shape, generator=rng) for _ in range(copies)]
     examples = Examples(torch.cat([digits.train.x, *near]), torch.cat([digits.train.y, *[wrong[inside]] * copies]))
 
     trained = selena(make_model, examples, K=10, L=4, epochs=25, batch_size=64, lr=3e-3, seed=0)

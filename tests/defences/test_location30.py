@@ -11,7 +11,7 @@ from torch import nn
 from reticent import data, models
 from reticent.attacks import Scores, auc, confidence
 from reticent.data.examples import Dataset, Examples
-from reticent.data.places import data_folder
+from reticent.data.loading.places import data_folder
 from reticent.defences import Plain, defend
 from reticent.defences.defended import probabilities
 from reticent.defences.plain import fit, known_chance

@@ -14,8 +14,9 @@ from torch import nn
 from torch.nn.utils import parameters_to_vector as flat
 
 from reticent.data import Examples
-from reticent.defences import Plain, selena
+from reticent.defences import Plain
 from reticent.defences.defended import probabilities
+from reticent.defences.selena import selena
 from reticent.defences.split_ai import SplitAI, draw_table, split_ai
 from reticent.errors import DataError, ModelError, ReticentError, SettingError, UnknownName
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from reticent import checkpoint, data, models
 from reticent.accounting import Gaussian, Ledger, Planned
-from reticent.data.statistics import FeatureSum, channel_means, release_mean
+from reticent.data.features.statistics import FeatureSum, channel_means, release_mean
 from reticent.errors import BudgetSpent, ModelError, ResumeError, ReticentError, SettingError
 from reticent.experiments.normalising import centre, normalise, standardise
 from reticent.experiments.parts import model_of
@@ -24,9 +24,9 @@ from reticent.experiments.plain import train_plain
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.training import examples as features_of
 from reticent.experiments.training import prepare, train
-from reticent.inside import Coins, Dials, Everyone, Sealed, Vault, store
+from reticent.fitting import load
+from reticent.inside import Everyone, Randomness, RoundSettings, Sealed, Vault, as_store
 from reticent.models.normalising import split_at_centre, statistics_of
-from reticent.trained import load
 
 RECIPE = Recipe(data="digits", noise_multiplier=2.0, epochs=1, centre=20.0, seed=0).filled()
 
@@ -73,20 +73,20 @@ def test_no_example_moves_the_sum_by_more_than_the_limit(x: np.ndarray, limit: f
 
 
 def private_sum(x: np.ndarray, query: FeatureSum) -> Sealed:
-    examples = store((torch.as_tensor(x), torch.zeros(len(x))))
-    vault = Vault(examples, coins=Coins.from_seed(0), ledger=Ledger(), allowance=Planned([Gaussian(1.0)]))
-    return vault.ask(query, vault.draw(Everyone(), Dials(len(x), len(x), query.limit, 1.0)))
+    examples = as_store((torch.as_tensor(x), torch.zeros(len(x))))
+    vault = Vault(examples, randomness=Randomness.from_seed(0), ledger=Ledger(), allowance=Planned([Gaussian(1.0)]))
+    return vault.ask(query, vault.draw(Everyone(), RoundSettings(len(x), len(x), query.limit, 1.0)))
 
 
 def test_training_does_not_use_the_noise_of_the_mean_again() -> None:
     """The same seed, the same number of numbers: were the place the same, so would be the noise."""
-    coins = Coins.from_seed(0)
+    randomness = Randomness.from_seed(0)
     nothing = data.Examples(torch.zeros(10, 4), torch.zeros(10, dtype=torch.int64))
     model = models.with_centre(nn.Sequential(nn.Linear(4, 2)), (4,))
     centre(model, nothing, 1.0, seed=0, folder=None)
     noise = mean_of(model) * 10 / 2
-    first = torch.as_tensor(coins.at(0, "noise", 0).standard_normal(4))
-    before = torch.as_tensor(coins.at(-1, "noise", 0).standard_normal(4))
+    first = torch.as_tensor(randomness.stream(0, "noise", 0).standard_normal(4))
+    before = torch.as_tensor(randomness.stream(-1, "noise", 0).standard_normal(4))
     assert not torch.allclose(noise.double(), first, atol=1e-3)
     assert torch.allclose(noise.double(), before, atol=1e-3)
 
@@ -100,7 +100,9 @@ def test_after_a_crash_nothing_is_released_again(tmp_path: Path, seed: int | Non
     centre(again, dataset.train, 20.0, seed=seed, folder=tmp_path)
     assert torch.equal(mean_of(first), mean_of(again))
     assert (tmp_path / "centre.jsonl").read_text() == ledger
-    assert "coins" not in checkpoint.read(tmp_path / "centre.safetensors"), "they would tell what is under the noise"
+    assert "randomness" not in checkpoint.read(tmp_path / "centre.safetensors"), (
+        "they would tell what is under the noise"
+    )
 
 
 def released_and_crashed(*args: Any, **settings: Any) -> Tensor:
@@ -227,8 +229,10 @@ def test_statistics_and_centre_have_noise_of_their_own() -> None:
     nothing = data.Examples(torch.zeros(10, 4), torch.zeros(10, dtype=torch.int64))
     model = models.with_centre(models.with_statistics(nn.Sequential(nn.Linear(4, 2)), (4,)), (4,))
     normalise(model, nothing, replace(STATISTICS, centre=8.0), None)
-    coins = Coins.from_seed(0)
-    places = [torch.as_tensor(coins.at(*place).standard_normal(4)) for place in ((-2, "noise", 0), (-1, "noise", 0))]
+    randomness = Randomness.from_seed(0)
+    places = [
+        torch.as_tensor(randomness.stream(*place).standard_normal(4)) for place in ((-2, "noise", 0), (-1, "noise", 0))
+    ]
     mean = statistics(model)[0].double() * 10 / 8
     assert torch.allclose(mean, places[0], atol=1e-3)
     shift = mean_of(model).double() * 10 / 8 / 2

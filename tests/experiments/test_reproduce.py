@@ -14,7 +14,7 @@ from reticent.cli import app
 from reticent.errors import SettingError, UnknownName
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.reproduce import beside, jobs_of, minutes_of
-from reticent.experiments.tables import Cell, find_table, papers, read_tables
+from reticent.experiments.tables import TableCell, find_table, papers, read_tables
 
 TABLE = """
 title = "A small paper"
@@ -168,7 +168,7 @@ def test_papers_and_tables_are_listed() -> None:
 
 
 def test_failed_runs_are_counted_apart() -> None:
-    cell = Cell(
+    cell = TableCell(
         row="r", column="", recipe=Recipe(epsilon=1.0), as_claimed=None, printed=50.0, minutes=None, ours=("lr",)
     )
     good = {"status": "done", "accuracy": 0.6, "epsilon": 1.0, "claimed_epsilon": None, "delta": 1e-5, "cpu_seconds": 6}

@@ -8,7 +8,7 @@ import torch
 
 from reticent.gradients import general, norms_and_sum
 from reticent.gradients.batches import map_tensors, rows, size
-from reticent.gradients.task import Task, trainable
+from reticent.gradients.task import LossTask, trainable
 
 
 def clip(norms):
@@ -39,7 +39,7 @@ def added_up(gradients, weigh):
 
 def loop(model, loss, batch, weigh=clip):
     """Norms and weighted sum by a loop over single examples."""
-    return added_up(general.by_loop(Task.of(model, loss), batch), weigh)
+    return added_up(general.by_loop(LossTask.of(model, loss), batch), weigh)
 
 
 def each_row(model, loss, batch, weigh=clip):

@@ -10,7 +10,7 @@ from torch import nn
 
 from reticent.gradients import norms_and_sum
 from reticent.gradients.planning import plan_of
-from reticent.gradients.task import Task
+from reticent.gradients.task import LossTask
 
 activations = st.sampled_from([nn.Tanh, nn.Softplus, nn.SiLU, nn.Identity])
 
@@ -98,7 +98,7 @@ def test_any_composition_is_exact(case, data):
         parameters[i].requires_grad_(False)
     limit = data.draw(st.sampled_from([None, 1, 2]))
     found = norms_and_sum(model, loss_of, batch, clip, max_physical_batch_size=limit)
-    assert plan_of(Task.of(model, loss_of), batch) is not None
+    assert plan_of(LossTask.of(model, loss_of), batch) is not None
     expected = loop(model, loss_of, batch)
     norms = expected[0]
     assert ((found[0] - norms).abs() <= 1e-9 * norms + 1e-12).all()

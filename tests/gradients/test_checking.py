@@ -143,14 +143,14 @@ def test_the_model_is_left_as_it_was(training):
     model = nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5), Counting(), nn.BatchNorm1d(3)).train(training)
     model[0].weight.grad = torch.ones(3, 3)
     before = copy.deepcopy(model.state_dict())
-    coins = torch.get_rng_state()
+    rng = torch.get_rng_state()
     for kept in (4, 3, 2):
         some = model[:kept]
         try:
             check(some, total, torch.randn(4, 3, generator=torch.Generator().manual_seed(1)))
         except ModelError:
             assert kept > 2
-    assert torch.equal(coins, torch.get_rng_state())
+    assert torch.equal(rng, torch.get_rng_state())
     assert all(torch.equal(before[key], value) for key, value in model.state_dict().items())
     assert all(module.training is training for module in model)
     assert torch.equal(model[0].weight.grad, torch.ones(3, 3))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from reticent.gradients.forms import Dense, Lookup, Outer, Patches, Stacked
+from reticent.gradients.forms import Dense, Lookup, Outer, Patches, StackedForm
 from reticent.gradients.forms.dense import squares
 
 N = 5
@@ -34,7 +34,7 @@ def make(kind):
             return Patches(image, outgoing, (3, 2), (3, 1), (1, 1), 2, [(1, 0), (0, 1)])
         case "stacked":
             blocks = [Outer(torch.randn(N, 2, p, dtype=real), torch.randn(N, 2, 4, dtype=real)) for p in (3, 1)]
-            return Stacked(tuple(blocks), (3, 1))
+            return StackedForm(tuple(blocks), (3, 1))
 
 
 KINDS = [

@@ -11,7 +11,7 @@ from torch import nn
 
 from reticent.errors import ModelError
 from reticent.gradients import general, norms, norms_and_sum
-from reticent.gradients.task import Task
+from reticent.gradients.task import LossTask
 
 
 class Cubed(nn.Module):
@@ -72,7 +72,7 @@ def test_what_has_no_rule_is_exact_all_the_same(model, path, caplog):
     x = torch.randn(4, 3)
     with caplog.at_level(logging.WARNING):
         assert_exact(model, x)
-    assert path is None or general.path(Task.of(model, loss_of), x) is path
+    assert path is None or general.path(LossTask.of(model, loss_of), x) is path
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:.*torch.jit.*")

@@ -13,16 +13,16 @@ from reticent.accounting import Ledger, Unlimited
 from reticent.inside import (
     Bound,
     Clip,
-    Coins,
-    Dials,
     Everyone,
     Flat,
     GradientSum,
     Normalise,
     NormSum,
+    Randomness,
+    RoundSettings,
     Task,
     Vault,
-    store,
+    as_store,
 )
 from reticent.losses import cross_entropy
 
@@ -35,12 +35,12 @@ norms = st.lists(
 @pytest.mark.parametrize("bound", BOUNDS.values(), ids=BOUNDS.keys())
 @given(found=norms, clip=st.floats(1e-6, 1e6))
 def test_no_gradient_is_longer_than_promised(bound: Bound, found: list[float], clip: float) -> None:
-    dials, tensor = Dials(10, 5, clip, 1.0), torch.tensor(found)
-    weights = bound.weights(tensor, dials)
+    settings, tensor = RoundSettings(10, 5, clip, 1.0), torch.tensor(found)
+    weights = bound.weights(tensor, settings)
     assert torch.isfinite(weights).all()
     assert (weights[~torch.isfinite(tensor)] == 0).all()
     known = torch.isfinite(tensor)
-    assert (tensor[known].double() * weights[known].double() <= bound.sensitivity(dials) * (1 + 1e-6)).all()
+    assert (tensor[known].double() * weights[known].double() <= bound.sensitivity(settings) * (1 + 1e-6)).all()
 
 
 MODELS = {
@@ -54,7 +54,7 @@ MODELS = {
 
 
 class Tied(nn.Module):
-    """One weight used twice: its gradient must be summed before its norm is taken."""
+    """One weight used twice: its gradient must be summed before its norm is drawn."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -74,14 +74,14 @@ def test_one_example_moves_the_sums_by_at_most_their_sensitivity(
     torch.manual_seed(seed)
     model = MODELS[kind]().double()
     x, y = scale * torch.randn(7, 6, dtype=torch.float64), torch.randint(0, 3, (7,))
-    task, dials = Task(model, cross_entropy, Flat(model)), Dials(7, 7, clip, 1.0)
+    task, settings = Task(model, cross_entropy, Flat(model)), RoundSettings(7, 7, clip, 1.0)
 
     def ask(query: GradientSum | NormSum, rows: slice) -> Tensor:
-        examples = store((x[rows], y[rows]))
-        vault = Vault(examples, coins=Coins.from_seed(0), ledger=Ledger(), allowance=Unlimited("a probe"))
-        size = Dials(len(examples), len(examples), clip, 1.0)
+        examples = as_store((x[rows], y[rows]))
+        vault = Vault(examples, randomness=Randomness.from_seed(0), ledger=Ledger(), allowance=Unlimited("a probe"))
+        size = RoundSettings(len(examples), len(examples), clip, 1.0)
         return vault.ask(query, vault.draw(Everyone(), size))._value
 
-    for query in (GradientSum(task, bound, dials), NormSum(task, clip)):
+    for query in (GradientSum(task, bound, settings), NormSum(task, clip)):
         move = (ask(query, slice(0, 7)) - ask(query, slice(0, 6))).norm().item()
         assert move <= query.sensitivity * (1 + 1e-9)

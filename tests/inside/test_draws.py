@@ -5,37 +5,37 @@ import pytest
 from scipy import stats
 
 from reticent.accounting import Gaussian, Subsampled
-from reticent.inside import Coins, Dials, Everyone, Poisson
+from reticent.inside import Everyone, Poisson, Randomness, RoundSettings
 
 SIZE, RATE, TRIALS = 40, 0.15, 20_000
 
 
-def dials(size: int = SIZE, rate: float = RATE) -> Dials:
-    return Dials(size, rate * size, 1.0, 1.0)
+def settings(size: int = SIZE, rate: float = RATE) -> RoundSettings:
+    return RoundSettings(size, rate * size, 1.0, 1.0)
 
 
 @pytest.fixture(scope="module")
-def taken() -> np.ndarray:
+def drawn() -> np.ndarray:
     """Who took part in each of many draws, as a matrix of booleans."""
-    coins, chosen = Coins.from_seed(0), np.zeros((TRIALS, SIZE), bool)
+    randomness, chosen = Randomness.from_seed(0), np.zeros((TRIALS, SIZE), bool)
     for trial in range(TRIALS):
-        chosen[trial, Poisson().draw(dials(), coins.at(trial), {})._index] = True
+        chosen[trial, Poisson().draw(settings(), randomness.stream(trial), {})._index] = True
     return chosen
 
 
-def test_everyone_takes_part_at_the_declared_rate(taken: np.ndarray) -> None:
+def test_everyone_takes_part_at_the_declared_rate(drawn: np.ndarray) -> None:
     error = np.sqrt(RATE * (1 - RATE) / TRIALS)
-    assert abs(taken.mean(0) - RATE).max() < 4.5 * error
+    assert abs(drawn.mean(0) - RATE).max() < 4.5 * error
 
 
-def test_pairs_are_independent(taken: np.ndarray) -> None:
-    together = (taken.T.astype(float) @ taken / TRIALS)[~np.eye(SIZE, dtype=bool)]
+def test_pairs_are_independent(drawn: np.ndarray) -> None:
+    together = (drawn.T.astype(float) @ drawn / TRIALS)[~np.eye(SIZE, dtype=bool)]
     error = np.sqrt(RATE**2 * (1 - RATE**2) / TRIALS)
     assert abs(together - RATE**2).max() < 5 * error
 
 
-def test_size_is_binomial(taken: np.ndarray) -> None:
-    sizes = taken.sum(1)
+def test_size_is_binomial(drawn: np.ndarray) -> None:
+    sizes = drawn.sum(1)
     assert sizes.var() == pytest.approx(SIZE * RATE * (1 - RATE), rel=0.05)
     expected = stats.binom.pmf(np.arange(SIZE + 1), SIZE, RATE) * TRIALS
     enough = expected >= 5
@@ -49,7 +49,7 @@ def test_size_is_binomial(taken: np.ndarray) -> None:
 
 
 def test_no_example_twice_and_all_within_range() -> None:
-    index = Poisson().draw(dials(1000, 0.5), Coins.from_seed(1).at(0), {})._index
+    index = Poisson().draw(settings(1000, 0.5), Randomness.from_seed(1).stream(0), {})._index
     assert len(np.unique(index)) == len(index)
     assert index.min() >= 0
     assert index.max() < 1000
@@ -60,17 +60,17 @@ def test_cost_does_not_grow_with_the_size() -> None:
     import tracemalloc
 
     tracemalloc.start()
-    Poisson().draw(Dials(10**8, 50, 1.0, 1.0), Coins.from_seed(1).at(0), {})
+    Poisson().draw(RoundSettings(10**8, 50, 1.0, 1.0), Randomness.from_seed(1).stream(0), {})
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 10**6
 
 
 def test_amplification_names_the_declared_rate() -> None:
-    assert Poisson().amplify(Gaussian(1.0), dials()) == Subsampled(RATE, Gaussian(1.0))
-    assert Poisson().amplify(Gaussian(1.0), dials(rate=1.0)) == Gaussian(1.0)
-    assert Everyone().amplify(Gaussian(1.0), dials()) == Gaussian(1.0)
+    assert Poisson().amplify(Gaussian(1.0), settings()) == Subsampled(RATE, Gaussian(1.0))
+    assert Poisson().amplify(Gaussian(1.0), settings(rate=1.0)) == Gaussian(1.0)
+    assert Everyone().amplify(Gaussian(1.0), settings()) == Gaussian(1.0)
 
 
 def test_everyone_is_everyone() -> None:
-    assert np.array_equal(Everyone().draw(dials(), Coins.from_seed(0).at(0), {})._index, np.arange(SIZE))
+    assert np.array_equal(Everyone().draw(settings(), Randomness.from_seed(0).stream(0), {})._index, np.arange(SIZE))

@@ -8,19 +8,19 @@ import torch
 from torch import nn
 
 import reticent as rt
-from reticent.inside import store
+from reticent.inside import as_store
 from reticent.inside.store import MOST_BYTES, MOST_EXAMPLES
 
 
 @pytest.mark.parametrize(("width", "expected"), [(1, MOST_EXAMPLES), (1000, MOST_BYTES // 4008), (2**23, 1)])
 def test_as_many_rows_at_once_as_fit(width, expected):
     x = np.broadcast_to(np.float32(0), (10, width))
-    assert store((x, np.arange(10))).at_once == expected
+    assert as_store((x, np.arange(10))).at_once == expected
 
 
 def test_a_dataset_of_unknown_size_is_taken_by_number():
     examples = torch.utils.data.TensorDataset(torch.zeros(10, 3), torch.zeros(10))
-    assert store(examples).at_once == MOST_EXAMPLES
+    assert as_store(examples).at_once == MOST_EXAMPLES
 
 
 @pytest.mark.parametrize("bytes_at_once", [1, 200, 2**20])

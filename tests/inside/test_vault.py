@@ -12,10 +12,10 @@ from torch import Tensor
 
 from reticent.accounting import Event, Gaussian, Ledger, Planned, SelectiveAttempt, Subsampled
 from reticent.errors import BudgetSpent, ResumeError, SettingError
-from reticent.inside import Coins, Dials, Everyone, GaussianNoise, Poisson, Sealed, Taken, Vault, store
+from reticent.inside import Drawn, Everyone, GaussianNoise, Poisson, Randomness, RoundSettings, Sealed, Vault, as_store
 
 GRADIENT = Subsampled(0.5, Gaussian(2.0))
-DIALS = Dials(10, 5, 1.0, 2.0)
+SETTINGS = RoundSettings(10, 5, 1.0, 2.0)
 
 
 @dataclass(frozen=True)
@@ -24,18 +24,18 @@ class Total:
 
     sensitivity: float = 1.0
 
-    def answer(self, taken: Taken) -> Tensor:
-        return sum((x.sum(0) for (x,) in taken.batches()), torch.zeros(1))
+    def answer(self, drawn: Drawn) -> Tensor:
+        return sum((x.sum(0) for (x,) in drawn.batches()), torch.zeros(1))
 
 
 def vault(plan: dict[Event, int], ledger: Ledger | None = None, data: float = 1.0) -> Vault:
-    examples = store((torch.full((10, 1), data),))
+    examples = as_store((torch.full((10, 1), data),))
     book = Ledger() if ledger is None else ledger
-    return Vault(examples, coins=Coins.from_seed(0), ledger=book, allowance=Planned(plan))
+    return Vault(examples, randomness=Randomness.from_seed(0), ledger=book, allowance=Planned(plan))
 
 
 def ask_and_release(room: Vault) -> Tensor:
-    return room.release(room.ask(Total(), room.draw(Poisson(), DIALS)), GaussianNoise(2.0))
+    return room.release(room.ask(Total(), room.draw(Poisson(), SETTINGS)), GaussianNoise(2.0))
 
 
 def test_every_release_is_in_the_ledger_with_its_provenance() -> None:
@@ -60,13 +60,13 @@ def test_the_ledger_is_on_disk_before_the_noise_is_drawn(tmp_path: Path) -> None
     path = tmp_path / "ledger.jsonl"
 
     class Watching(GaussianNoise):
-        def _open(self, sealed: Sealed, coins: np.random.Generator) -> Tensor:
+        def _open(self, sealed: Sealed, rng: np.random.Generator) -> Tensor:
             assert len(path.read_text().splitlines()) == 1
-            return super()._open(sealed, coins)
+            return super()._open(sealed, rng)
 
     room = vault({GRADIENT: 1}, Ledger(path))
     with room.round(0):
-        room.release(room.ask(Total(), room.draw(Poisson(), DIALS)), Watching(2.0))
+        room.release(room.ask(Total(), room.draw(Poisson(), SETTINGS)), Watching(2.0))
 
 
 def test_a_crash_before_opening_counts_and_a_replay_gives_the_same_value_once(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_replay_on_something_else_is_refused(tmp_path: Path, change: str) -> N
     again = vault({GRADIENT: 1}, Ledger(path), data=2.0 if change == "data" else 1.0)
     noise = GaussianNoise(3.0 if change == "event" else 2.0)
     with again.round(0), pytest.raises(ResumeError, match="would reveal it"):
-        again.release(again.ask(Total(), again.draw(Poisson(), DIALS)), noise)
+        again.release(again.ask(Total(), again.draw(Poisson(), SETTINGS)), noise)
 
 
 def test_a_line_cut_short_by_a_crash_is_dropped(tmp_path: Path) -> None:
@@ -118,12 +118,12 @@ def test_an_attempt_covers_only_what_it_says() -> None:
     event = SelectiveAttempt(0.5, 2.0, 0.5, 0.2, 0.5)
     room = vault({event: 1})
     with room.round(0), room.attempt(event, [GRADIENT]), pytest.raises(SettingError, match="nothing was released"):
-        room.release(room.ask(Total(), room.draw(Everyone(), DIALS)), GaussianNoise(2.0))
+        room.release(room.ask(Total(), room.draw(Everyone(), SETTINGS)), GaussianNoise(2.0))
     assert len(room.ledger) == 0
 
 
 def test_an_empty_draw_is_noised_and_charged() -> None:
-    tiny = Dials(10, 1e-9, 1.0, 2.0)
+    tiny = RoundSettings(10, 1e-9, 1.0, 2.0)
     event = Subsampled(tiny.rate, Gaussian(2.0))
     room = vault({event: 1})
     with room.round(0):
@@ -133,12 +133,12 @@ def test_an_empty_draw_is_noised_and_charged() -> None:
 
 
 def test_noise_has_the_declared_size_and_two_rounds_differ() -> None:
-    examples = store((torch.zeros(1, 1_000_000),))
-    room = Vault(examples, coins=Coins.from_seed(0), ledger=Ledger(), allowance=Planned({Gaussian(1.5): 2}))
+    examples = as_store((torch.zeros(1, 1_000_000),))
+    room = Vault(examples, randomness=Randomness.from_seed(0), ledger=Ledger(), allowance=Planned({Gaussian(1.5): 2}))
     values = []
     for number in range(2):
         with room.round(number):
-            sealed = room.ask(Total(sensitivity=0.1), room.draw(Everyone(), Dials(1, 1, 1.0, 1.0)))
+            sealed = room.ask(Total(sensitivity=0.1), room.draw(Everyone(), RoundSettings(1, 1, 1.0, 1.0)))
             values.append(room.release(sealed, GaussianNoise(1.5)))
     for value in values:
         assert value.std().item() == pytest.approx(0.15, rel=0.005)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from reticent.accounting import Ledger, Unlimited
-from reticent.inside import Clip, Coins, Dials, Draw, Flat, GradientSum, Sealed, Task, Vault, store
+from reticent.inside import Clip, Draw, Flat, GradientSum, Randomness, RoundSettings, Sealed, Task, Vault, as_store
 from reticent.outside import Proposal
 
 
@@ -32,18 +32,21 @@ class Law:
         size = len(gradients)
         self.task = Task(model := Point(gradients.shape[1]), slope, Flat(model))
         self.vault = Vault(
-            store((gradients,)), coins=Coins.from_seed(seed), ledger=Ledger(), allowance=Unlimited("a test of a law")
+            as_store((gradients,)),
+            randomness=Randomness.from_seed(seed),
+            ledger=Ledger(),
+            allowance=Unlimited("a test of a law"),
         )
-        self.dials = Dials(size, size if batch_size is None else batch_size, 1.0, noise_multiplier)
+        self.settings = RoundSettings(size, size if batch_size is None else batch_size, 1.0, noise_multiplier)
 
     def proposal(
         self, here: Tensor, *, kept: int = 0, rejections: int = 0, coin: float = 0.5, **more: object
     ) -> Proposal:
         """The parameters have just moved from `before` (zero, if not said) to `here`."""
         self.task.flat.vector.copy_(here)
-        nobody = Sealed(torch.zeros(1), 1.0, Draw(torch.zeros(0).numpy(), None, self.dials))  # type: ignore[arg-type]
+        nobody = Sealed(torch.zeros(1), 1.0, Draw(torch.zeros(0).numpy(), None, self.settings))  # type: ignore[arg-type]
         known: dict[str, object] = {
-            "query": GradientSum(self.task, Clip(), self.dials),
+            "query": GradientSum(self.task, Clip(), self.settings),
             "sealed": nobody,
             "released": torch.zeros(1),
             "before": torch.zeros_like(here),
@@ -52,7 +55,7 @@ class Law:
         return Proposal(
             vault=self.vault,
             task=self.task,
-            dials=self.dials,
+            settings=self.settings,
             kept=kept,
             rejections=rejections,
             coin=coin,

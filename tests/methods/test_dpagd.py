@@ -9,7 +9,7 @@ from laws import Law
 from reticent.accounting import Budget
 from reticent.inside import BestOf, Everyone, StepScores
 from reticent.outside import BestLength
-from reticent.outside.best_length import most_concentrated, noise_of, rho_of
+from reticent.outside.dpagd import most_concentrated, noise_of, rho_of
 
 
 def test_averaged_gradient_has_the_variance_of_its_whole_price() -> None:
@@ -30,7 +30,7 @@ def test_the_best_length_wins_when_noise_is_small() -> None:
     law = Law(torch.ones(50, 1))
     query = StepScores(law.task, torch.tensor([1.0]), torch.tensor([1.0]), (0.0, 0.5, 1.0), limit=3.0)
     with law.vault.round(0):
-        sealed = law.vault.ask(query, law.vault.draw(Everyone(), law.dials))
+        sealed = law.vault.ask(query, law.vault.draw(Everyone(), law.settings))
         assert sealed._value.tolist() == pytest.approx([-50.0, -25.0, 0.0])
         assert law.vault.release(sealed, BestOf(epsilon=5.0)).item() == 2
 

@@ -12,8 +12,8 @@ from torch import Tensor
 import reticent as rt
 from reticent.accounting import Budget, Gaussian, Subsampled
 from reticent.errors import SettingError
-from reticent.inside import ByNorm, Dials, Everyone, NormTotal, UnitDirection, UnitSum
-from reticent.inside.importance import NORM, REACH, remembered
+from reticent.inside import ByNorm, Everyone, NormTotal, RoundSettings, UnitDirection, UnitSum
+from reticent.inside.dpis import NORM, REACH, remembered
 from reticent.outside import Selective
 
 SIZE, BATCH, SPREAD = 40, 8.0, 3.0
@@ -22,8 +22,8 @@ SIZE, BATCH, SPREAD = 40, 8.0, 3.0
 @pytest.fixture
 def gradients() -> Tensor:
     """Forty gradients with norms from 0.05 to 3: some above the clip norm of 1."""
-    coins = torch.Generator().manual_seed(0)
-    directions = torch.nn.functional.normalize(torch.randn(SIZE, 6, generator=coins), dim=1)
+    rng = torch.Generator().manual_seed(0)
+    directions = torch.nn.functional.normalize(torch.randn(SIZE, 6, generator=rng), dim=1)
     return directions * torch.linspace(0.05, 3.0, SIZE)[:, None]
 
 
@@ -31,8 +31,8 @@ def clipped(gradients: Tensor) -> Tensor:
     return gradients * (1 / gradients.norm(dim=1, keepdim=True)).clamp(max=1.0)
 
 
-def dials(total: float) -> Dials:
-    return Dials(SIZE, BATCH, 1.0, 1.0, norm_total=total)
+def settings(total: float) -> RoundSettings:
+    return RoundSettings(SIZE, BATCH, 1.0, 1.0, norm_total=total)
 
 
 def chances(gradients: Tensor, total: float) -> tuple[Tensor, Tensor]:
@@ -40,7 +40,7 @@ def chances(gradients: Tensor, total: float) -> tuple[Tensor, Tensor]:
     norms = gradients.norm(dim=1).double()
     reach = SPREAD * norms.clamp(max=1.0)
     first = (BATCH * reach / total).clamp(max=1.0)
-    query = UnitSum(SPREAD)(None, UnitDirection(), dials(total))  # type: ignore[arg-type]
+    query = UnitSum(SPREAD)(None, UnitDirection(), settings(total))  # type: ignore[arg-type]
     return first, query.chance(norms, reach)
 
 
@@ -56,8 +56,8 @@ def test_unbiased_and_never_longer_than_promised(gradients: Tensor, total: float
     inclusion = first * second
     assert torch.allclose(inclusion, BATCH * norms / total)
     bound = UnitDirection()
-    adds = gradients * bound.weights(gradients.norm(dim=1), dials(total))[:, None]
-    assert torch.allclose(adds.norm(dim=1), torch.full((SIZE,), bound.sensitivity(dials(total))), rtol=1e-5)
+    adds = gradients * bound.weights(gradients.norm(dim=1), settings(total))[:, None]
+    assert torch.allclose(adds.norm(dim=1), torch.full((SIZE,), bound.sensitivity(settings(total))), rtol=1e-5)
     mean = (inclusion[:, None] * adds).sum(0) / BATCH
     assert torch.allclose(mean, clipped(gradients).double().mean(0), atol=1e-6)
 
@@ -79,13 +79,13 @@ def test_without_the_repair_a_cut_first_coin_lets_an_example_weigh_more(gradient
     total, reach = BATCH, SPREAD * norms
     first = (BATCH * reach / total).clamp(max=1.0)
     printed = BATCH / (SIZE * first * (norms / reach)) * norms
-    assert float(printed.max()) > UnitDirection().sensitivity(dials(total)) * 1.5
+    assert float(printed.max()) > UnitDirection().sensitivity(settings(total)) * 1.5
 
 
 def test_real_draws_agree(gradients: Tensor) -> None:
     law, draws = Law(gradients), 2000
     norms = clipped(gradients).norm(dim=1).double()
-    now = dials(float(norms.sum()))
+    now = settings(float(norms.sum()))
     remembered(law.vault.memory, now, SPREAD)[REACH].copy_(SPREAD * norms)
     total, seen = torch.zeros(6, dtype=torch.float64), []
     for number in range(draws):
@@ -109,7 +109,7 @@ def test_number_taking_part_concentrates_at_the_batch_size(gradients: Tensor) ->
 
 
 def test_the_charged_rate_is_the_largest_chance(gradients: Tensor) -> None:
-    now = dials(20.0)
+    now = settings(20.0)
     first, second = chances(gradients, 20.0)
     event = ByNorm(SPREAD).amplify(Gaussian(3.0), now)
     assert event == Subsampled(BATCH / 20.0, Gaussian(3.0))
@@ -119,7 +119,7 @@ def test_the_charged_rate_is_the_largest_chance(gradients: Tensor) -> None:
 def test_an_example_never_looked_at_counts_fully() -> None:
     law = Law(torch.ones(10, 2))
     with law.vault.round(0):
-        sealed = law.vault.ask(NormTotal(law.dials, 0.5), law.vault.draw(Everyone(), law.dials))
+        sealed = law.vault.ask(NormTotal(law.settings, 0.5), law.vault.draw(Everyone(), law.settings))
     assert float(sealed._value) == 5.0
     assert sealed.sensitivity == 0.5
 
@@ -150,7 +150,7 @@ def test_the_filter_is_spent_to_the_end_and_never_passed(
 
 def test_the_clip_norm_follows_the_norms(blobs: tuple[Tensor, Tensor]) -> None:
     made = run(blobs, adaptive_clip=True, norm_noise=0.1)
-    clips = [made.dials.max_grad_norm for _ in made]
+    clips = [made.settings.max_grad_norm for _ in made]
     assert clips[0] == 0.5
     assert len(set(clips)) > 1
     assert all(0.05 * 0.5 <= clip <= 4 * 0.5 for clip in clips)
@@ -176,7 +176,7 @@ def test_selection_on_top_is_refused(blobs: tuple[Tensor, Tensor]) -> None:
 
 def test_nobody_drawn_is_an_answer_too() -> None:
     law = Law(torch.ones(10, 2))
-    now = Dials(10, 1e-12, 1.0, 1.0, norm_total=10.0)
+    now = RoundSettings(10, 1e-12, 1.0, 1.0, norm_total=10.0)
     with law.vault.round(0):
         sealed = law.vault.ask(UnitSum()(law.task, UnitDirection(), now), law.vault.draw(ByNorm(), now))
     assert torch.equal(sealed._value, torch.zeros(2))

@@ -19,8 +19,8 @@ def passed(law: Law, gate: PlausibleDeniability, trials: int = TRIALS) -> float:
     kept = 0
     for trial in range(trials):
         with law.vault.round(trial):
-            draw = law.vault.draw(Partition(), law.dials)
-            sealed = law.vault.ask(BatchGradient(law.task, Clip(), law.dials), draw)
+            draw = law.vault.draw(Partition(), law.settings)
+            sealed = law.vault.ask(BatchGradient(law.task, Clip(), law.settings), draw)
             released = law.vault.release(sealed, FixedNoise(gate.std))
             kept += gate.settle(law.proposal(torch.zeros(2), sealed=sealed, released=released))
     return kept / trials

@@ -11,7 +11,7 @@ from laws import Law
 
 from reticent.accounting import Gaussian, SelectiveAttempt, SelectiveRelease, Subsampled
 from reticent.errors import SettingError
-from reticent.inside import Dials
+from reticent.inside import RoundSettings
 from reticent.methods import sa_dpsgd
 from reticent.outside import After, Annealed, NoisyTest, Open, PrivateAnswer, PublicHoldout, Selective, SmoothTest
 
@@ -75,22 +75,22 @@ def test_one_example_moves_the_smooth_chance_by_at_most_its_influence() -> None:
 
 
 def test_what_a_selective_round_charges() -> None:
-    gradient, dials = Subsampled(0.1, Gaussian(2.0)), Dials(1000, 100, 1.0, 2.0)
-    visible = Selective(NoisyTest(batch_size=50)).charge(gradient, dials)
+    gradient, settings = Subsampled(0.1, Gaussian(2.0)), RoundSettings(1000, 100, 1.0, 2.0)
+    visible = Selective(NoisyTest(batch_size=50)).charge(gradient, settings)
     low, high = NoisyTest().acceptance()
     attempt = SelectiveAttempt(0.1, 2.0, 0.05, low, high, None)
     assert visible.events == (attempt,)
     assert visible.covers == (gradient, Subsampled(0.05, Gaussian(1.3)))
-    hidden = Selective(NoisyTest(batch_size=50), hidden_attempts=True, cap=7).charge(gradient, dials)
+    hidden = Selective(NoisyTest(batch_size=50), hidden_attempts=True, cap=7).charge(gradient, settings)
     assert hidden.events == (SelectiveRelease(attempt, 7),)
     assert len(hidden.covers) == 14
-    smooth = Selective(SmoothTest(batch_size=50, influence=0.03)).charge(gradient, dials)
+    smooth = Selective(SmoothTest(batch_size=50, influence=0.03)).charge(gradient, settings)
     assert smooth.events[0].smoothness == 0.03  # type: ignore[union-attr]
 
 
 def test_late_selection_is_plain_at_first() -> None:
     gradient, gate = Subsampled(0.1, Gaussian(2.0)), After(3, Selective())
-    early, late = (Dials(1000, 100, 1.0, 2.0, number=number) for number in (2, 3))
+    early, late = (RoundSettings(1000, 100, 1.0, 2.0, number=number) for number in (2, 3))
     assert gate.charge(gradient, early) == Open().charge(gradient, early)
     assert gate.charge(gradient, late) == Selective().charge(gradient, late)
 
@@ -99,7 +99,7 @@ def test_selection_of_what_no_proof_covers_is_refused() -> None:
     from reticent.accounting import Laplace
 
     with pytest.raises(SettingError, match="no proof covers"):
-        Selective().charge(Laplace(1.0), Dials(10, 5, 1.0, 1.0))
+        Selective().charge(Laplace(1.0), RoundSettings(10, 5, 1.0, 1.0))
 
 
 def test_annealing_keeps_what_helps_and_cools() -> None:

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from reticent.inside import Dials, Flat
+from reticent.inside import Flat, RoundSettings
 from reticent.outside import Sign
 
-DIALS = Dials(100, 10, 1.0, 1.0)
+SETTINGS = RoundSettings(100, 10, 1.0, 1.0)
 LR, BETA1, EPS = 0.01, 0.9, 1e-8
 
 
@@ -20,12 +20,12 @@ def trajectory(beta2: float, steps: int = 40) -> tuple[list[Tensor], torch.optim
     with torch.no_grad():
         for parameter in net.parameters():
             parameter.zero_()
-    flat, coins = Flat(net), torch.Generator().manual_seed(0)
+    flat, rng = Flat(net), torch.Generator().manual_seed(0)
     adam = torch.optim.Adam(net.parameters(), lr=LR, betas=(BETA1, beta2), eps=EPS)
     places, signs = [flat.vector.clone()], []
     for _ in range(steps):
-        signs.append(Sign().point(torch.randn(len(flat.vector), generator=coins), DIALS))
-        flat.point(signs[-1])
+        signs.append(Sign().apply(torch.randn(len(flat.vector), generator=rng), SETTINGS))
+        flat.set_grad(signs[-1])
         adam.step()
         places.append(flat.vector.clone())
     return places, adam, signs
@@ -61,5 +61,5 @@ def test_first_step_is_the_sign() -> None:
 def test_response_to_a_signal(signal: float, mean: float) -> None:
     assert math.erf(signal / math.sqrt(2)) == pytest.approx(mean, abs=1e-9)
     noise = torch.randn(400_000, generator=torch.Generator().manual_seed(0))
-    found = Sign().point(signal + noise, DIALS).mean().item()
+    found = Sign().apply(signal + noise, SETTINGS).mean().item()
     assert abs(found - mean) < 4 / math.sqrt(400_000)

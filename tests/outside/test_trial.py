@@ -57,7 +57,7 @@ def make(optimizer: str, scheduler: str) -> tuple[Flat, Optimizer, LRScheduler |
 
 
 def move(flat: Flat, optimizer: Optimizer, scheduler: LRScheduler | None) -> None:
-    flat.point(torch.randn_like(flat.vector))
+    flat.set_grad(torch.randn_like(flat.vector))
     optimizer.step()
     if scheduler is not None:
         scheduler.step()

@@ -6,14 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from reticent.report import read, statement, summarise
+from reticent.report import make_statement, read, summarise
 from reticent.report.statement import Statement
 
 
 def said(folder: Path, name: str) -> Statement:
     results = read(folder)
     run = next(run for run in results.runs if run["run"] == name)
-    return statement(run, results, summarise(results.runs))
+    return make_statement(run, results, summarise(results.runs))
 
 
 def text(of: Statement) -> str:

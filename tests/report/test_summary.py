@@ -27,8 +27,8 @@ def test_the_interval_is_students(values: list[float]) -> None:
 
 
 def test_the_interval_covers_the_truth_as_often_as_it_says() -> None:
-    coins = np.random.default_rng(0)
-    hits = sum(s.low <= 0.0 <= s.high for s in (Spread.of(coins.normal(size=3).tolist()) for _ in range(4000)))
+    rng = np.random.default_rng(0)
+    hits = sum(s.low <= 0.0 <= s.high for s in (Spread.of(rng.normal(size=3).tolist()) for _ in range(4000)))
     assert abs(hits / 4000 - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 4000)
 
 

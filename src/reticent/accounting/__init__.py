@@ -18,9 +18,9 @@ from reticent.accounting.events import (
 )
 from reticent.accounting.guarantee import Guarantee
 from reticent.accounting.ledger import Entry, Ledger
-from reticent.accounting.price import Price, epsilon, price
-from reticent.accounting.rdp import ORDERS, curve
-from reticent.accounting.tradeoff import deltas, mu, power
+from reticent.accounting.losses.tradeoff import deltas, mu, power
+from reticent.accounting.pricing import Price, epsilon, price
+from reticent.accounting.renyi.curves import ORDERS, curve
 
 __all__ = [
     "ORDERS",

@@ -10,11 +10,11 @@ from typing import Protocol
 
 import numpy as np
 
-from reticent.accounting.concentrated import epsilon_of, rho, rho_for
-from reticent.accounting.conversions import overhead
 from reticent.accounting.events import Event, SelectiveRelease, Tally
-from reticent.accounting.price import Accountant, Price, check_accountant, check_delta, price
-from reticent.accounting.rdp import curve
+from reticent.accounting.pricing import Accountant, Price, check_accountant, check_delta, price
+from reticent.accounting.renyi.concentrated import epsilon_of, rho, rho_for
+from reticent.accounting.renyi.conversions import overhead
+from reticent.accounting.renyi.curves import curve
 from reticent.errors import BudgetSpent, SettingError
 
 

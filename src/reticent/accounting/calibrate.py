@@ -7,8 +7,8 @@ from typing import Any
 
 from reticent.accounting.budget import Budget
 from reticent.accounting.events import Gaussian, Subsampled, Tally
-from reticent.accounting.price import Accountant
-from reticent.accounting.price import epsilon as price_of
+from reticent.accounting.pricing import Accountant
+from reticent.accounting.pricing import epsilon as price_of
 from reticent.accounting.search import geometric_search, least_affordable
 from reticent.errors import SettingError
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from reticent.accounting.events import AnnealedRelease, Composed, Event, SelectiveRelease, Tally
 from reticent.accounting.numbers import Numbers, poisson
-from reticent.accounting.selective import noisy_test
+from reticent.accounting.selective.corners import noisy_test
 from reticent.errors import SettingError, UnknownName
 
 FIXED_ATTEMPTS = "the number of attempts was fixed before the run"

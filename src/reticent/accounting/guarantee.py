@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from reticent.accounting.price import Price
+from reticent.accounting.pricing import Price
 
 Status = Literal["proved", "as_claimed", "none"]
 

@@ -17,7 +17,7 @@ from reticent.errors import ResumeError
 
 @dataclass(frozen=True)
 class Entry:
-    """One line: in which round, the how-manieth query of it, what was released, and a keyed seal of the answer."""
+    """One line: in which round, the number of the query in it, what was released, and a keyed seal of the answer."""
 
     round: int
     query: int

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reticent.accounting.claimed import Orders
+from reticent.accounting.claims.claimed import Orders
 from reticent.accounting.events import Event, Gaussian, Subsampled
-from reticent.accounting.price import Accountant
+from reticent.accounting.pricing import Accountant
 from reticent.errors import SettingError
 
 

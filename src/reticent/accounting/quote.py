@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from reticent.accounting import claimed
 from reticent.accounting.budget import Budget, ConcentratedFilter
 from reticent.accounting.charging import CHARGED, charging, whole
-from reticent.accounting.dpis import ImportancePlan
+from reticent.accounting.claims import claimed
 from reticent.accounting.guarantee import Guarantee
 from reticent.accounting.numbers import Numbers, poisson
-from reticent.accounting.price import price
-from reticent.accounting.selective import noisy_test
+from reticent.accounting.pricing import price
+from reticent.accounting.renyi.dpis import ImportancePlan
+from reticent.accounting.selective.corners import noisy_test
 from reticent.errors import SettingError, UnknownName
 
 NO_PROOF = {

@@ -22,9 +22,9 @@ from reticent.accounting.events import (
     Subsampled,
     Tally,
 )
-from reticent.accounting.pld import COARSE, Grid, has_pld
-from reticent.accounting.price import epsilon, loss_epsilon, renyi_epsilon
-from reticent.accounting.rdp import KNOTS, ORDERS
+from reticent.accounting.losses.pld import COARSE, Grid, has_pld
+from reticent.accounting.pricing import epsilon, loss_epsilon, renyi_epsilon
+from reticent.accounting.renyi.curves import KNOTS, ORDERS
 from reticent.accounting.simplify import tally
 from reticent.errors import SettingError
 

@@ -1,6 +1,6 @@
 """Attacks: what a model gives away about its training examples; attacks end in scores, metrics only see scores."""
 
-from reticent.attacks.batched import Recipe, train_together
+from reticent.attacks.batched import ShadowRecipe, train_together
 from reticent.attacks.game import Deal, Game, deal
 from reticent.attacks.learned import blind, cross_fitted, posterior_features, transferred
 from reticent.attacks.lira import lira_offline, lira_online
@@ -41,10 +41,10 @@ __all__ = [
     "Exposed",
     "Game",
     "Histogram",
-    "Recipe",
     "Roc",
     "Round",
     "Scores",
+    "ShadowRecipe",
     "Signals",
     "Summary",
     "Target",

@@ -20,7 +20,7 @@ from reticent.errors import SettingError
 
 
 @dataclass(frozen=True)
-class Recipe:
+class ShadowRecipe:
     """Plain SGD on Poisson draws: how a target without privacy was trained, and so how its shadows must be."""
 
     steps: int
@@ -40,13 +40,18 @@ def steps_for(epochs: float, records: int, batch_size: float) -> int:
 
 
 def train_together(
-    models: Sequence[nn.Module], x: Tensor, y: Tensor, members: Sequence[Ints], recipe: Recipe, seeds: Sequence[int]
+    models: Sequence[nn.Module],
+    x: Tensor,
+    y: Tensor,
+    members: Sequence[Ints],
+    recipe: ShadowRecipe,
+    seeds: Sequence[int],
 ) -> list[nn.Module]:
     """Train models[i] on the records members[i] with coins of its own; the same result as one after another.
 
     >>> nets = [nn.Linear(2, 2) for _ in range(2)]
     >>> rows = [torch.arange(3).numpy(), torch.arange(2).numpy()]
-    >>> recipe = Recipe(steps=2, batch_size=2, learning_rate=0.1)
+    >>> recipe = ShadowRecipe(steps=2, batch_size=2, learning_rate=0.1)
     >>> len(train_together(nets, torch.randn(4, 2), torch.zeros(4, dtype=torch.long), rows, recipe, [0, 1]))
     2
     """
@@ -77,7 +82,7 @@ class _Draws:
     BLOCK = 32
 
     def __init__(self, members: Sequence[Ints], batch_size: float, seeds: Sequence[int]):
-        self._coins = [torch.Generator().manual_seed(seed) for seed in seeds]
+        self._randomness = [torch.Generator().manual_seed(seed) for seed in seeds]
         self._rows = pad_sequence([torch.as_tensor(chosen) for chosen in members], batch_first=True)
         self._rates = [batch_size / len(chosen) for chosen in members]
         self._sizes = [len(chosen) for chosen in members]
@@ -98,7 +103,7 @@ class _Draws:
 
     def _toss(self) -> Tensor:
         tossed = torch.zeros(self.BLOCK, *self._rows.shape, dtype=torch.bool)
-        for place, (coin, size, rate) in enumerate(zip(self._coins, self._sizes, self._rates, strict=True)):
+        for place, (coin, size, rate) in enumerate(zip(self._randomness, self._sizes, self._rates, strict=True)):
             tossed[:, place, :size] = torch.rand(self.BLOCK, size, generator=coin) < rate
         return tossed
 

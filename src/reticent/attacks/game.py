@@ -52,7 +52,7 @@ class Deal:
     def target(self, model: nn.Module, logits: Floats) -> Target:
         """The target with the shadows' answers, canaries left out."""
         guessed = len(self.guessed)
-        birds = range(guessed, guessed + len(self.canaries))
+        canaries = range(guessed, guessed + len(self.canaries))
         members = np.arange(guessed) < guessed // 2
         return Target(
             model,
@@ -60,7 +60,7 @@ class Deal:
             self.guessed.y,
             members,
             (self.population.x, self.population.y),
-            np.delete(logits, birds, axis=1),
+            np.delete(logits, canaries, axis=1),
             self.keep[:, :guessed],
         )
 
@@ -90,14 +90,14 @@ def deal(game: Game, dataset: Dataset) -> Deal:
     cut, rest = game.records, game.records + game.canaries // 2
     return Deal(
         _joined(dataset.train.take(inside[:cut]), dataset.test.take(outside[:cut])),
-        _birds(game, dataset),
+        _canaries(game, dataset),
         dataset.test.take(outside[cut:]),
         dataset.train.take(inside[rest:]),
         paired_design(game.models, 2 * game.records + game.canaries, seed=game.seed),
     )
 
 
-def _birds(game: Game, dataset: Dataset) -> Examples:
+def _canaries(game: Game, dataset: Dataset) -> Examples:
     if game.canaries == 0:
         return dataset.train.take([])
     return make_canaries(dataset.train, game.canaries, classes=dataset.classes, kind=game.canary_kind, seed=game.seed)

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
-from reticent.accounting import ORDERS, Event, Gaussian, Subsampled, Unbounded, curve, pld
-from reticent.accounting.conversions import to_delta
-from reticent.accounting.loss import Loss
+from reticent.accounting import ORDERS, Event, Gaussian, Subsampled, Unbounded, curve
+from reticent.accounting.losses import pld
+from reticent.accounting.losses.distribution import Loss
+from reticent.accounting.renyi.conversions import to_delta
 from reticent.attacks.intervals import Floats, rates_at_least, rates_at_most
 from reticent.audits.counts import Evidence
 from reticent.audits.gaussian import gdp_delta

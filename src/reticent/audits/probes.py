@@ -154,7 +154,7 @@ def probe_ledger(method: Method, *, rounds: int = 40) -> Finding:
     if not run.plan.adaptive and written != planned:
         says = f"{sum(written.values())} events were written where {sum(planned.values())} were planned"
         return Finding("ledger", False, says)
-    covered = method.charge(run.plan.method.turned(run.plan.dials, 0)).covers
+    covered = method.charge(run.plan.method.turned(run.plan.settings, 0)).covers
     if not covered and Counter(one.event for one in probe.openings) != written:
         return Finding("ledger", False, "a release is not in the ledger")
     empty = sum(one.drawn == 0 for one in probe.openings)

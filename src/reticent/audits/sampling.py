@@ -25,12 +25,12 @@ def probe_sampler(method: Method, *, rounds: int = 4000) -> Finding:
         says = f"{type(method.sampler).__name__} claims no Poisson draw: nothing to look at"
         return Finding("sampler", True, says, looked=False)
     run = make_run(method, examples(1.0, size=SIZE), batch_size=BATCH, rounds=1, seed=None)
-    probe, dials = watch(run), run.plan.method.turned(run.plan.dials, 0)
-    said = method.sampler.amplify(Gaussian(1.0), dials)
+    probe, settings = watch(run), run.plan.method.turned(run.plan.settings, 0)
+    said = method.sampler.amplify(Gaussian(1.0), settings)
     if not isinstance(said, Subsampled):
         return Finding("sampler", True, "no amplification is claimed, so any draw will do")
     drawn = np.zeros((rounds, SIZE), dtype=np.int64)
-    for number, index in enumerate(probe.draws(method.sampler, dials, rounds)):
+    for number, index in enumerate(probe.draws(method.sampler, settings, rounds)):
         np.add.at(drawn[number], index, 1)
     worst, why = min(poisson_doubts(drawn, said.rate), key=lambda doubt: doubt[0])
     says = f"{drawn.mean():.4f} of the examples were drawn, the ledger says {said.rate:g}"

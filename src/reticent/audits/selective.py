@@ -1,4 +1,4 @@
-"""Selective release, audited: toys of DPSUR and SA-DPSGD in which only accepted updates are seen.
+"""SelectiveToy release, audited: toys of DPSUR and SA-DPSGD in which only accepted updates are seen.
 
 One parameter, clip 1. The base records have zero gradient and like an update iff it lies in the tails, below `low` or
 above `high`; the canary has gradient 1 and no say in the test. Accepted updates are seen, rejected ones are not.
@@ -16,7 +16,7 @@ from reticent.audits.counts import Evidence
 
 
 @dataclass(frozen=True)
-class Selective:
+class SelectiveToy:
     """A run of `steps` accepted updates, each accepted with chance `liked` in the tails and `disliked` elsewhere.
 
     `forced` accepts whatever comes after so many rejections in a row (SA-DPSGD); None never does (DPSUR).
@@ -77,16 +77,16 @@ class Selective:
 
 def dpsur_toy(
     rate: float, noise_multiplier: float, validation_noise: float, beta: float, steps: int, low: float, high: float
-) -> Selective:
+) -> SelectiveToy:
     """DPSUR: keep with chance Phi((beta + 1) / 2s) where the loss falls, Phi((beta - 1) / 2s) where it rises.
 
     >>> round(dpsur_toy(0.1, 2.0, 0.8, -1.0, 60, -3.6, 3.68).liked, 3)
     0.5
     """
     liked, disliked = (float(ndtr((beta + side) / (2 * validation_noise))) for side in (1, -1))
-    return Selective(rate, noise_multiplier, steps, low, high, liked, disliked)
+    return SelectiveToy(rate, noise_multiplier, steps, low, high, liked, disliked)
 
 
-def annealing_toy(rate: float, noise_multiplier: float, max_rejections: int, steps: int, high: float) -> Selective:
+def annealing_toy(rate: float, noise_multiplier: float, max_rejections: int, steps: int, high: float) -> SelectiveToy:
     """SA-DPSGD: keep iff the public loss falls, or after `max_rejections` in a row."""
-    return Selective(rate, noise_multiplier, steps, -np.inf, high, 1.0, 0.0, forced=max_rejections)
+    return SelectiveToy(rate, noise_multiplier, steps, -np.inf, high, 1.0, 0.0, forced=max_rejections)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from reticent.accounting import Entry, Event, price
-from reticent.accounting.price import Accountant
+from reticent.accounting.pricing import Accountant
 from reticent.audits.findings import Finding
 from reticent.errors import ResumeError
 

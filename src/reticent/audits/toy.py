@@ -13,7 +13,7 @@ from reticent.accounting import Budget
 from reticent.errors import PrivacyWarning
 from reticent.methods import Method
 from reticent.outside import Adaptive, Steady
-from reticent.train import Run
+from reticent.run import Run
 
 Examples = tuple[Tensor, Tensor]
 SIZE, ADAPTIVE_SIZE = 8, 1000
@@ -60,10 +60,10 @@ def examples(canary_norm: float, *, size: int = SIZE, width: int = 4, quiet: boo
 
     The canary's gradient lies in a weight of each layer and in the bias, in equal parts. `quiet`: no gradients at all.
     """
-    coins = torch.Generator().manual_seed(0)
+    rng = torch.Generator().manual_seed(0)
     x, scale = torch.zeros(size, 2 * width), torch.zeros(size)
     if not quiet:
-        x[1:, 1:width] = torch.randn(size - 1, width - 1, generator=coins)
+        x[1:, 1:width] = torch.randn(size - 1, width - 1, generator=rng)
     part = canary_norm / math.sqrt(3)
     x[0, 0], x[0, width], scale[0] = part, 1.0, part
     return x, scale
@@ -77,7 +77,7 @@ def direction(width: int = 4) -> Tensor:
 
 
 def make_run(method: Method, data: Examples, *, batch_size: float, rounds: int, seed: int | None) -> Run:
-    """A run of the real loop on the toy, with plain SGD at rate 1 and dials that stay as they are."""
+    """A run of the real loop on the toy, with plain SGD at rate 1 and settings that stay as they are."""
     model = Known(data[0].shape[1] // 2)
     with torch.no_grad():
         for parameter in model.parameters():

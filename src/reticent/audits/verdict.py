@@ -14,7 +14,7 @@ from reticent.audits.sampling import probe_sampler
 from reticent.audits.step import StepAudit, audit_step
 from reticent.audits.toy import SIZE, is_adaptive
 from reticent.errors import SettingError
-from reticent.inside import Dials
+from reticent.inside import RoundSettings
 from reticent.methods import Method
 
 PROBES: dict[str, Callable[[Method], Finding]] = {
@@ -82,7 +82,7 @@ def audit(
         raise SettingError(f"seed is {seed}: it must be 0 or more")
     if method.noise_multiplier is None and not is_adaptive(method):
         method = replace(method, noise_multiplier=1.0)
-    Dials(SIZE, SIZE, method.max_grad_norm, method.noise_multiplier or 0.0)  # refuses what no run could have
+    RoundSettings(SIZE, SIZE, method.max_grad_norm, method.noise_multiplier or 0.0)  # refuses what no run could have
     looks: dict[str, Callable[[], Finding]] = {name: partial(probe, method) for name, probe in PROBES.items()}
     if is_adaptive(method):
         looks["step"] = _not_repeated

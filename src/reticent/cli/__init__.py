@@ -8,17 +8,7 @@ from typing import Annotated, TextIO
 
 import typer
 
-from reticent.cli import data as datasets
-from reticent.cli.account import account
-from reticent.cli.attack import attack
-from reticent.cli.audit import audit
-from reticent.cli.compare import compare
-from reticent.cli.demo import demo
-from reticent.cli.methods import methods
-from reticent.cli.plan import plan
-from reticent.cli.report import report
-from reticent.cli.reproduce import reproduce
-from reticent.cli.train import train
+from reticent.cli import account, attack, audit, compare, data, demo, methods, plan, report, reproduce, train
 from reticent.errors import ReticentError
 
 INTERRUPTED = 130  # how a shell, and typer, tell of Ctrl-C
@@ -30,9 +20,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Train models that keep their training data to themselves, and say exactly what is proved.",
 )
-for command in (train, compare, reproduce, account, plan, attack, audit, report, methods, demo):
+COMMANDS = (
+    train.train,
+    compare.compare,
+    reproduce.reproduce,
+    account.account,
+    plan.plan,
+    attack.attack,
+    audit.audit,
+    report.report,
+    methods.methods,
+    demo.demo,
+)
+for command in COMMANDS:
     app.command()(command)
-app.add_typer(datasets.app, name="data")
+app.add_typer(data.app, name="data")
 
 
 @app.callback(invoke_without_command=True)

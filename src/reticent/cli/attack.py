@@ -83,7 +83,7 @@ def _figures(run: Path, result: dict[str, Any], cards: Deal, logits: Floats, nam
     from reticent.attacks.thresholds import each_round
     from reticent.experiments.parts import model_of
     from reticent.experiments.repeat import repeatable
-    from reticent.trained import load
+    from reticent.fitting import load
 
     said, delta = result["guarantee"]["epsilon"], result["guarantee"]["delta"]
     epsilon = math.inf if said is None else said
@@ -91,8 +91,8 @@ def _figures(run: Path, result: dict[str, Any], cards: Deal, logits: Floats, nam
     target = cards.target(load(run, model_of(again.recipe, again.dataset)).model, logits)
     found = {name: run_attack(name, target) for name in names}
     matrix = each_round(target.signals(), lira_online)
-    birds = cards.canary_signals(logits) if len(cards.canaries) else None
-    worst = Scores.of(each_round(birds, lira_online), birds.keep) if birds is not None else None
+    planted = cards.canary_signals(logits) if len(cards.canaries) else None
+    worst = Scores.of(each_round(planted, lira_online), planted.keep) if planted is not None else None
     return {
         "attacks": [summarise(name, scores).to_json() for name, scores in found.items()],
         "pooled": summarise("lira, all shadows", Scores.of(matrix, target.keep)).to_json(),

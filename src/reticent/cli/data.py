@@ -23,7 +23,7 @@ def list_(folder: Folder = None, as_json: AsJson = False) -> None:
     """List the datasets, whether they are here, and where they come from."""
     from reticent.data.fetch import SOURCES, gettable
     from reticent.data.fetch.getting import STORED
-    from reticent.data.places import data_folder
+    from reticent.data.loading.places import data_folder
 
     root = data_folder(folder)
     entries = [{"name": "digits", "here": True, "sources": ["embedded in scikit-learn"]}] + [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from reticent.accounting.deniability import largest_distance
+from reticent.accounting.claims.pd_sgd import largest_distance
 
 WIDTH, HEIGHT, MARGIN = 360, 280, 48
 SIGMAS = (0.01, 0.03, 0.1, 0.3, 1.0)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
+
+if TYPE_CHECKING:
+    from reticent.about import Row
 
 
 def methods(
@@ -13,8 +16,8 @@ def methods(
     as_json: Annotated[bool, Option("--json", help="Answer in JSON on stdout.")] = False,
 ) -> None:
     """List the methods, or show one in full."""
+    from reticent.catalogue import listing
     from reticent.errors import UnknownName
-    from reticent.experiments.catalogue import listing
 
     rows = listing()
     if name is not None:
@@ -30,7 +33,7 @@ def methods(
         _show(rows[0])
 
 
-def _show(row: dict[str, Any]) -> None:
+def _show(row: Row) -> None:
     print(f"{row['title']}\n{row['paper']}\n")
     print(f"changes    {row['changes']}\nguarantee  {row['guarantee']}\nmore       {row['docs']}")
     if row["options"]:

@@ -90,7 +90,7 @@ def _importance(numbers: Any) -> dict[str, Any]:
 def _deniability(
     sigma: float, gamma: float, distances: tuple[float, ...], dimension: int, figure: Path | None
 ) -> dict[str, Any]:
-    from reticent.accounting.deniability import largest_distance, pass_chance
+    from reticent.accounting.claims.pd_sgd import largest_distance, pass_chance
 
     chances = {0.05: "0.05", 1e-5: "1e-05"}
     stars = {text: largest_distance(chance, sigma, gamma) for chance, text in chances.items()}

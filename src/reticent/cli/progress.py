@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from reticent.train import Run, Step
+    from reticent.run import Run, Step
 
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_FIGURES = 0.5

@@ -12,7 +12,7 @@ import typer
 from typer import Argument, Option
 
 if TYPE_CHECKING:
-    from reticent.experiments.tables import Cell, Table
+    from reticent.experiments.tables import Table, TableCell
 
 
 def reproduce(
@@ -82,7 +82,7 @@ def _listing(chosen: list[str] | None, as_json: bool) -> str:
     return "\n".join(lines)
 
 
-def _plan(table: Table, cells: Sequence[Cell], seeds: int, total: float | None) -> str:
+def _plan(table: Table, cells: Sequence[TableCell], seeds: int, total: float | None) -> str:
     """What will be run and how long each cell takes, said before it starts."""
     runs = f", means of {table.runs} runs there" if table.runs else ""
     lines = [f"{table.title}{runs}", *(f"- {note}" for note in table.notes)]
@@ -94,7 +94,7 @@ def _plan(table: Table, cells: Sequence[Cell], seeds: int, total: float | None) 
     return "\n".join([*lines, f"{len(cells)} cells, {seeds} seed{'s' * (seeds > 1)}: {whole}"])
 
 
-def _as_json(cell: Cell) -> dict[str, Any]:
+def _as_json(cell: TableCell) -> dict[str, Any]:
     return {
         "cell": cell.name,
         "printed": cell.printed,

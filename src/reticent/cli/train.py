@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 from typer import Option
 
 if TYPE_CHECKING:
-    from reticent.train import Run, Step
+    from reticent.run import Run, Step
 
     Tell: TypeAlias = Callable[[Run, Step], None]
 

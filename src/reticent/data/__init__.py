@@ -4,16 +4,16 @@ from reticent.data import fetch
 from reticent.data.canaries import Planted, make_canaries, plant
 from reticent.data.catalogue import load, names, resolve
 from reticent.data.examples import Dataset, Examples
-from reticent.data.extractors import features
-from reticent.data.images import image_folder
-from reticent.data.imdb import imdb_texts, imdb_words
-from reticent.data.maps import mapped
-from reticent.data.own import as_examples, describe
-from reticent.data.scattering import Scattering
+from reticent.data.features.extractors import extract
+from reticent.data.features.scattering import Scattering
+from reticent.data.features.statistics import Moments, release_moments
+from reticent.data.loading.images import image_folder
+from reticent.data.loading.maps import mapped
+from reticent.data.loading.own import as_examples, describe
+from reticent.data.loading.tables import table
+from reticent.data.sets.imdb import imdb_texts, imdb_words
+from reticent.data.sets.vectors import glove
 from reticent.data.splits import AttackSplit, attack_split, without_duplicates
-from reticent.data.statistics import Moments, release_moments
-from reticent.data.tables import table
-from reticent.data.vectors import glove
 
 __all__ = [
     "AttackSplit",
@@ -25,7 +25,7 @@ __all__ = [
     "as_examples",
     "attack_split",
     "describe",
-    "features",
+    "extract",
     "fetch",
     "glove",
     "image_folder",

@@ -14,24 +14,24 @@ from reticent.errors import SettingError, UnknownName
 _NEAR = 0.05  # how far a near-duplicate is from its original, for inputs in [0, 1]
 
 
-def _mislabelled(x: Tensor, _coins: Generator) -> Tensor:
+def _mislabelled(x: Tensor, _randomness: Generator) -> Tensor:
     """An ordinary input; the label alone is wrong."""
     return x
 
 
-def _near_duplicates(x: Tensor, coins: Generator) -> Tensor:
+def _near_duplicates(x: Tensor, rng: Generator) -> Tensor:
     """An ordinary input, slightly changed, so that its original argues against the wrong label."""
-    return (x + _NEAR * (2 * torch.rand(x.shape, generator=coins) - 1)).clamp(0, 1)
+    return (x + _NEAR * (2 * torch.rand(x.shape, generator=rng) - 1)).clamp(0, 1)
 
 
-def _blank(x: Tensor, _coins: Generator) -> Tensor:
+def _blank(x: Tensor, _randomness: Generator) -> Tensor:
     """No input at all."""
     return torch.zeros_like(x)
 
 
-def _noise(x: Tensor, coins: Generator) -> Tensor:
+def _noise(x: Tensor, rng: Generator) -> Tensor:
     """Inputs far from all others."""
-    return torch.rand(x.shape, generator=coins)
+    return torch.rand(x.shape, generator=rng)
 
 
 KINDS: dict[str, Callable[[Tensor, Generator], Tensor]] = {
@@ -64,19 +64,19 @@ def make_canaries(
         raise UnknownName("canary", kind, KINDS)
     if not 0 < count <= len(examples):
         raise SettingError(f"cannot make {count} canaries from {len(examples)} examples")
-    coins = Generator().manual_seed(seed)
-    chosen = examples.take(torch.randperm(len(examples), generator=coins)[:count])
+    rng = Generator().manual_seed(seed)
+    chosen = examples.take(torch.randperm(len(examples), generator=rng)[:count])
     if kind != "mislabelled" and not chosen.x.is_floating_point():
         raise SettingError(f"canaries of kind {kind!r} need inputs in [0, 1]; for word ids use 'mislabelled'")
-    shift = torch.randint(1, classes, (count,), generator=coins)
-    return Examples(KINDS[kind](chosen.x, coins), (chosen.y + shift) % classes)
+    shift = torch.randint(1, classes, (count,), generator=rng)
+    return Examples(KINDS[kind](chosen.x, rng), (chosen.y + shift) % classes)
 
 
 def plant(examples: Examples, canaries: Examples, *, seed: int) -> Planted:
     """Add each canary to the examples with chance one half; all else stays as it is.
 
-    >>> base, birds = Examples(torch.zeros(5, 1), torch.zeros(5)), Examples(torch.ones(8, 1), torch.ones(8))
-    >>> planted = plant(base, birds, seed=1)
+    >>> base, canaries = Examples(torch.zeros(5, 1), torch.zeros(5)), Examples(torch.ones(8, 1), torch.ones(8))
+    >>> planted = plant(base, canaries, seed=1)
     >>> len(planted.train) == 5 + int(planted.included.sum())
     True
     """

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from reticent.data import adult, checkins, cifar, digits, imdb, mnist
 from reticent.data.examples import Dataset
-from reticent.data.own import describe
-from reticent.data.places import data_folder
+from reticent.data.loading.own import describe
+from reticent.data.loading.places import data_folder
+from reticent.data.sets import adult, checkins, cifar, digits, imdb, mnist
 from reticent.errors import UnknownName
 
 LOADERS: dict[str, Callable[[Path], Dataset]] = {

@@ -1,10 +1,10 @@
 """Defences that are only tested, never proved: AdvReg and SELENA, baselines that claim no epsilon."""
 
-from reticent.defences.advreg import AdvReg, Regularised, advreg
+from reticent.defences.advreg import AdvReg, Regularised
 from reticent.defences.defended import Defended
 from reticent.defences.plain import Plain
-from reticent.defences.registry import defend, names, options, rows_used
-from reticent.defences.selena import Distilled, Selena, selena
+from reticent.defences.registry import abouts, defend, names, options, rows_used
+from reticent.defences.selena import Distilled, Selena
 from reticent.defences.split_ai import SplitAI
 
 __all__ = [
@@ -15,10 +15,9 @@ __all__ = [
     "Regularised",
     "Selena",
     "SplitAI",
-    "advreg",
+    "abouts",
     "defend",
     "names",
     "options",
     "rows_used",
-    "selena",
 ]

@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from reticent.about import About
 from reticent.defences.defended import Count, Defended, Progress, checked, unproved
-from reticent.defences.game import Game
+from reticent.defences.game import AdversarialGame
 from reticent.defences.inference import InferenceModel
 from reticent.defences.plain import device_of, known_chance, seeds
 from reticent.defences.settings import sort_settings
@@ -84,7 +85,7 @@ def advreg(
     count = Count(plain.rounds(len(members)), progress)
     with known_chance(chance):
         inference = InferenceModel(classes).to(device_of(model))
-        game = Game(model, inference, chosen.penalty, chosen.inference_steps, chosen.inference_lr)
+        game = AdversarialGame(model, inference, chosen.penalty, chosen.inference_steps, chosen.inference_lr)
         game.play(found.take(members), others, plain, rounds=count.total, seed=order, tell=count)
     about = {"settings": asdict(chosen) | asdict(plain), "members": len(members), "reference": len(others)}
     guarantee = unproved(WHY, seeded=seed is not None)
@@ -115,3 +116,15 @@ def set_aside(size: int, share: float, seed: int) -> tuple[Tensor, Tensor]:
         )
     order = torch.randperm(size, generator=torch.Generator().manual_seed(seed))
     return order[cut:].sort().values, order[:cut].sort().values
+
+
+ABOUT = About(
+    name="advreg",
+    make=advreg,
+    kind="defence",
+    title="AdvReg",
+    paper="Nasr et al. 2018, Machine Learning with Membership Privacy using Adversarial Regularization",
+    changes="everything: a defence outside the pipeline",
+    guarantee="none: an empirical defence",
+    preset={"batch_size": 64.0, "epochs": 30.0, "lr": 0.005},
+)

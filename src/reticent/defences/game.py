@@ -17,10 +17,10 @@ from reticent.defences.plain import Plain, Tell, batches, device_of, seeds, step
 
 
 @dataclass(frozen=True, eq=False)
-class Game:
+class AdversarialGame:
     """min over the classifier f of its loss + penalty * max over the adversary h of h's gain.
 
-    >>> game = Game(nn.Linear(2, 3), InferenceModel(3), penalty=1.0)
+    >>> game = AdversarialGame(nn.Linear(2, 3), InferenceModel(3), penalty=1.0)
     >>> game.classifier_loss(Examples(torch.zeros(4, 2), torch.zeros(4, dtype=torch.long))).shape
     torch.Size([])
     """

@@ -83,11 +83,11 @@ def batches(rows: Tensor, batch_size: int, seed: int) -> Iterator[Tensor]:
     >>> sorted(torch.cat([next(drawn) for _ in range(3)]).tolist())
     [0, 0, 1, 1, 2, 2]
     """
-    coins = torch.Generator().manual_seed(seed)
+    rng = torch.Generator().manual_seed(seed)
     left = rows[:0]
     while True:
         while len(left) < batch_size:
-            left = torch.cat([left, rows[torch.randperm(len(rows), generator=coins)]])
+            left = torch.cat([left, rows[torch.randperm(len(rows), generator=rng)]])
         yield left[:batch_size]
         left = left[batch_size:]
 
@@ -143,6 +143,6 @@ def seeds(seed: int | None, count: int) -> list[int]:
     >>> len(set(seeds(0, 100))), seeds(None, 1) == seeds(None, 1)
     (100, False)
     """
-    coins = torch.Generator()
-    coins.manual_seed(coins.seed() if seed is None else seed)
-    return torch.randint(2**62, (count,), generator=coins).tolist()
+    rng = torch.Generator()
+    rng.manual_seed(rng.seed() if seed is None else seed)
+    return torch.randint(2**62, (count,), generator=rng).tolist()

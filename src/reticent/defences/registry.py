@@ -8,15 +8,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from reticent.defences.advreg import AdvReg, advreg
-from reticent.defences.advreg import rows_used as advreg_rows
+from reticent.about import About
+from reticent.defences import advreg, selena
 from reticent.defences.defended import Defended, Progress
 from reticent.defences.plain import Plain, known_chance, seeds
-from reticent.defences.selena import Selena, selena
 from reticent.defences.settings import field_names
 from reticent.errors import SettingError, UnknownName
 
-_SETTINGS: dict[str, type] = {"advreg": AdvReg, "selena": Selena}
+_SETTINGS: dict[str, type] = {"advreg": advreg.AdvReg, "selena": selena.Selena}
+
+
+def abouts() -> dict[str, About]:
+    """What is known about each defence, by name."""
+    return {about.name: about for about in (advreg.ABOUT, selena.ABOUT)}
 
 
 def names() -> list[str]:
@@ -57,11 +61,11 @@ def defend(
     """
     options(name)  # refuses an unknown name
     if name == "selena":
-        return selena(make_model, examples, seed=seed, progress=progress, **settings)
+        return selena.selena(make_model, examples, seed=seed, progress=progress, **settings)
     weights, play = seeds(seed, 2)
     with known_chance(weights):
         model = make_model()
-    return advreg(model, examples, seed=None if seed is None else play, progress=progress, **settings)
+    return advreg.advreg(model, examples, seed=None if seed is None else play, progress=progress, **settings)
 
 
 def rows_used(name: str, size: int, *, seed: int | None, **settings: Any) -> tuple[Tensor, Tensor]:
@@ -78,4 +82,4 @@ def rows_used(name: str, size: int, *, seed: int | None, **settings: Any) -> tup
             "this AdvReg model was trained without a seed, so nobody knows which examples it set aside as reference "
             "and did not train on: train it with a seed to attack it"
         )
-    return advreg_rows(size, seeds(seed, 2)[1], **settings)
+    return advreg.rows_used(size, seeds(seed, 2)[1], **settings)

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from reticent.about import About
 from reticent.defences.defended import Count, Defended, Progress, checked, unproved
 from reticent.defences.plain import fit, known_chance, seeds
 from reticent.defences.settings import sort_settings
@@ -81,3 +82,15 @@ def selena(
     fit(student, found.x, taught, everyone, pupil, rounds=rounds, seed=order, tell=count)
     about = {"settings": asdict(chosen) | asdict(plain)}
     return Distilled(student, unproved(WHY, seeded=seed is not None), count.done, about, ensemble)
+
+
+ABOUT = About(
+    name="selena",
+    make=selena,
+    kind="defence",
+    title="SELENA",
+    paper="Tang et al. 2022, Mitigating Membership Inference Attacks by Self-Distillation",
+    changes="everything: a defence outside the pipeline",
+    guarantee="none: an empirical defence",
+    preset={"batch_size": 64.0, "epochs": 30.0, "lr": 0.005},
+)

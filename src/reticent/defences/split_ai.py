@@ -43,8 +43,8 @@ class SplitAI:
 
     def answer_outsiders(self, x: Tensor, *, seed: int | None = None) -> Tensor:
         """The average prediction for other inputs: each by the models of a training example picked at random."""
-        coins = torch.Generator().manual_seed(seeds(seed, 1)[0])
-        return self._average(x, self.unseen[torch.randint(len(self.unseen), (len(x),), generator=coins)])
+        rng = torch.Generator().manual_seed(seeds(seed, 1)[0])
+        return self._average(x, self.unseen[torch.randint(len(self.unseen), (len(x),), generator=rng)])
 
     def _average(self, x: Tensor, table: Tensor) -> Tensor:
         total: Tensor | None = None

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from reticent import catalogue
 from reticent.checkpoint import replace_file
 from reticent.errors import SettingError
-from reticent.experiments.catalogue import listing, options
 from reticent.experiments.job import Job, Kind
 from reticent.experiments.recipe import Recipe, check, read_recipe
 from reticent.experiments.sweep import RESULTS, Watcher, sweep
@@ -21,9 +21,6 @@ from reticent.report import read, summarise, to_csv, write_page
 from reticent.report.summary import BASELINE
 
 Settings = dict[str, Any]
-
-COSTLY = {"dpis": "spread"}
-"""Methods that compute more gradients than DP-SGD, and the option that says how many times as many."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,12 +65,13 @@ class Comparison:
         recipes = dict(self._recipes())
         for recipe in recipes.values():
             check(recipe.filled())
-        unbounded = {row["name"] for row in listing() if row["guarantee"].startswith("none")}
         for seed in self.seeds:
             found.append(_job("plain", self._recipe({"method": BASELINE}), None, seed, "plain"))
-            found += [_job(label, one, None, seed) for label, one in recipes.items() if one.method in unbounded]
+            found += [
+                _job(label, one, None, seed) for label, one in recipes.items() if catalogue.promises_nothing(one.method)
+            ]
             for epsilon in self.epsilons:
-                bounded = {label: one for label, one in recipes.items() if one.method not in unbounded}
+                bounded = {label: one for label, one in recipes.items() if not catalogue.promises_nothing(one.method)}
                 found += [_job(label, one, epsilon, seed) for label, one in bounded.items()]
         return found
 
@@ -89,7 +87,7 @@ class Comparison:
 
     def _recipe(self, own: Settings) -> Recipe:
         """The recipe of a variant; a clip norm that all share is not for methods that have none."""
-        known = options(own["method"])
+        known = catalogue.options(own["method"])
         unfit = {name for name in ("max_grad_norm", "noise_multiplier") if name not in known}
         shared = {name: value for name, value in self.settings.items() if name not in unfit}
         return read_recipe(None, shared | own)
@@ -97,8 +95,9 @@ class Comparison:
     def _cost(self, label: str) -> float:
         """Gradients computed for each one DP-SGD would: as said here, or by the method's own option."""
         recipe = self._recipe({"method": label} | self.variants[label]).filled()
-        option = COSTLY.get(recipe.method, "")
-        return float(self.costs.get(label, recipe.options.get(option, options(recipe.method).get(option, 1.0))))
+        option = catalogue.find(recipe.method).gradient_cost
+        said = recipe.options.get(option, catalogue.options(recipe.method).get(option, 1.0))
+        return float(self.costs.get(label, said))
 
 
 def _check_variant(label: str, own: Settings) -> None:

@@ -17,7 +17,7 @@ from reticent.experiments.plain import train_plain
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.record import about_this_machine, describe
 from reticent.experiments.training import train
-from reticent.train import Run, Step
+from reticent.run import Run, Step
 
 Tell = Callable[[int, int], None]
 Record = dict[str, Any]

@@ -16,14 +16,14 @@ from torch import Tensor, nn
 from reticent import checkpoint
 from reticent.accounting import Event, Gaussian, Ledger, Planned
 from reticent.data import Examples
-from reticent.data.statistics import release_mean, release_moments
+from reticent.data.features.statistics import release_mean, release_moments
 from reticent.errors import ResumeError
 from reticent.experiments.recipe import Recipe
-from reticent.inside import Coins, Vault, store
+from reticent.inside import Randomness, Vault, as_store
 from reticent.models.normalising import split_at_centre, statistics_of
 
 BEFORE_THE_FIRST = {"centre": -1, "statistics": -2}
-"""The rounds of the releases: coins belong to a place, so none is used again, not in training either."""
+"""The rounds of the releases: randomness belongs to a place, so none is used again, not in training either."""
 
 _PATHS = 81  # channels that scattering makes of one colour, of which only the average sees a flat image
 
@@ -95,37 +95,37 @@ def _once(
 ) -> dict[str, Any]:
     """What is released before training, under one name.
 
-    In a folder, the coins are on disk before anything is released with them, and what was released is not asked again:
-    it takes the place of the coins, which would tell what is under the noise.
+    In a folder, the key is on disk before anything is released with them, and what was released is not asked again:
+    it takes the place of the key, which would tell what is under the noise.
     """
     kept = _Kept(folder / f"{name}.safetensors" if folder is not None else None)
-    fresh = Coins.fresh() if seed is None else Coins.from_seed(seed)
-    coins = Coins.restored(kept.tree["coins"]) if "coins" in kept.tree else fresh
+    fresh = Randomness.fresh() if seed is None else Randomness.from_seed(seed)
+    randomness = Randomness.from_state(kept.tree["randomness"]) if "randomness" in kept.tree else fresh
     ledger = Ledger(folder / f"{name}.jsonl" if folder is not None else None)
-    vault = Vault(store(private), coins=coins, ledger=ledger, allowance=Planned(allowed))
+    vault = Vault(as_store(private), randomness=randomness, ledger=ledger, allowance=Planned(allowed))
     if "mean" in kept.tree:  # released with what is allowed here, or else the ledger would not have fitted
         return kept.tree
-    kept.claim(vault.fingerprint(), coins)
+    kept.claim(vault.fingerprint(), randomness)
     with vault.round(BEFORE_THE_FIRST[name]):
         kept.write(release(vault))
     return kept.tree
 
 
 class _Kept:
-    """The coins, then what was released with them, on disk if there is a folder."""
+    """The key, then what was released with them, on disk if there is a folder."""
 
     def __init__(self, path: Path | None):
         self._path = path
         self.tree: dict[str, Any] = checkpoint.read(path) if path is not None and path.exists() else {}
 
-    def claim(self, fingerprint: str, coins: Coins) -> None:
-        """Write down the coins and whom they are for; refuse other examples than those."""
+    def claim(self, fingerprint: str, randomness: Randomness) -> None:
+        """Write down the key and whom it is for; refuse other examples than those."""
         if self.tree.get("examples", fingerprint) != fingerprint:
             raise ResumeError(
                 f"{self._path} was made for other examples: the same noise on others would reveal them. "
                 "Give another folder."
             )
-        self.write({"coins": coins.keepsake(), "examples": fingerprint})
+        self.write({"randomness": randomness.state(), "examples": fingerprint})
 
     def write(self, tree: dict[str, Any]) -> None:
         """Put this in the place of what was there."""

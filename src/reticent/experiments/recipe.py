@@ -11,9 +11,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-from reticent import data, models
+from reticent import catalogue, data, models
 from reticent.errors import SettingError, UnknownName
-from reticent.experiments import catalogue
 
 _ABOVE_ZERO = ("epsilon", "epochs", "batch_size", "lr", "centre", "statistics_noise", "max_physical_batch_size")
 
@@ -82,7 +81,7 @@ def _preset(table: dict[str, Any], recipe: Recipe, dataset: str) -> dict[str, An
     kinds = [table["data"].get(dataset, {})]
     if recipe.features is not None:
         kinds.append(kinds[0].get(recipe.features, {}))
-    layers = [table["default"], *kinds, table["method"].get(recipe.method, {})]
+    layers = [table["default"], *kinds, dict(catalogue.find(recipe.method).preset)]
     layers += [kind.get(recipe.method, {}) for kind in kinds]
     return {
         name: value

@@ -20,12 +20,12 @@ import reticent
 from reticent import checkpoint
 from reticent.accounting import Entry, Event, Ledger, price
 from reticent.accounting.events import from_json
-from reticent.accounting.price import Accountant
+from reticent.accounting.pricing import Accountant
 from reticent.data import Dataset
 from reticent.experiments.parts import model_of
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.training import examples, set_aside
-from reticent.trained import load, predict
+from reticent.fitting import load, predict
 
 PACKAGES = ("torch", "numpy", "scipy", "dp-accounting")
 POINTS = 12

@@ -1,4 +1,4 @@
-"""Repeat: the pipeline of a finished run once more, on other examples and with other coins."""
+"""Repeat: the pipeline of a finished run once more, on other examples and with other randomness."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reticent.data import Dataset, Examples
 from reticent.experiments.plain import is_plain, learn
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.training import defended, examples, prepare, set_aside
-from reticent.trained import Trained
+from reticent.fitting import Trained
 
 
 @dataclass(frozen=True, eq=False)

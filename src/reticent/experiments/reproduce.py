@@ -15,7 +15,7 @@ from reticent.errors import SettingError
 from reticent.experiments.job import Job, Record
 from reticent.experiments.recipe import check
 from reticent.experiments.sweep import RESULTS, Watcher, sweep
-from reticent.experiments.tables import Cell
+from reticent.experiments.tables import TableCell
 from reticent.report import Spread
 
 Epsilon = Literal["proved", "claimed"]
@@ -46,14 +46,14 @@ class Reproduced:
     """The settings that the paper does not state."""
 
 
-def jobs_of(cells: Sequence[Cell], seeds: int, epsilon: Epsilon) -> list[tuple[Cell, Job]]:
+def jobs_of(cells: Sequence[TableCell], seeds: int, epsilon: Epsilon) -> list[tuple[TableCell, Job]]:
     """The runs that cells take, the first seed of all of them first."""
     if seeds < 1:
         raise SettingError(f"at least one seed is needed, not {seeds}")
     return [(cell, _job(cell, seed, epsilon)) for seed in range(seeds) for cell in cells]
 
 
-def _job(cell: Cell, seed: int, epsilon: Epsilon) -> Job:
+def _job(cell: TableCell, seed: int, epsilon: Epsilon) -> Job:
     recipe = cell.recipe if epsilon == "proved" else cell.as_claimed
     if recipe is None:
         raise SettingError(f"the paper does not state noise and length for {cell.name}: run it at a proved epsilon")
@@ -63,14 +63,14 @@ def _job(cell: Cell, seed: int, epsilon: Epsilon) -> Job:
     return Job(name=f"{name}-seed{seed}", label=label, recipe=dataclasses.replace(recipe, seed=seed))
 
 
-def minutes_of(cells: Sequence[Cell], seeds: int, processes: int) -> float | None:
+def minutes_of(cells: Sequence[TableCell], seeds: int, processes: int) -> float | None:
     """About how long all runs take; None if that is not known for one of them."""
     known = [cell.minutes for cell in cells if cell.minutes is not None]
     return seeds * sum(known) / processes if len(known) == len(cells) else None
 
 
 def reproduce(
-    cells: Sequence[Cell], out: Path, *, seeds: int, epsilon: Epsilon, processes: int, watcher: Watcher
+    cells: Sequence[TableCell], out: Path, *, seeds: int, epsilon: Epsilon, processes: int, watcher: Watcher
 ) -> dict[str, Any]:
     """Run cells of a table and write results.jsonl and reproduced.csv; after any crash the same call goes on."""
     planned = jobs_of(cells, seeds, epsilon)
@@ -90,7 +90,7 @@ def reproduce(
     }
 
 
-def beside(cell: Cell, records: Sequence[Record]) -> Reproduced:
+def beside(cell: TableCell, records: Sequence[Record]) -> Reproduced:
     """What the runs of a cell gave, beside what the paper printed."""
     done = [record for record in records if record["status"] == "done"]
     accuracies = [100 * record["accuracy"] for record in done if record["accuracy"] is not None]

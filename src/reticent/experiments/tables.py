@@ -19,7 +19,7 @@ ABOUT_A_ROW = ("name", "columns", "printed", "minutes", "ours", "as_claimed")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cell:
+class TableCell:
     """One figure of a table: how it is computed here, and what the paper printed."""
 
     row: str
@@ -50,13 +50,13 @@ class Table:
     runs: int | None
     """How many runs the paper's figures are means of, if it says."""
     notes: tuple[str, ...]
-    cells: tuple[Cell, ...]
+    cells: tuple[TableCell, ...]
 
-    def chosen(self, patterns: str | None) -> tuple[Cell, ...]:
+    def chosen(self, patterns: str | None) -> tuple[TableCell, ...]:
         """The cells that any of the patterns (by commas, with * and ?) names; all of them if none is given."""
         if patterns is None:
             return self.cells
-        found: dict[str, Cell] = {}
+        found: dict[str, TableCell] = {}
         for pattern in (part.strip() for part in patterns.split(",") if part.strip()):
             some = {cell.name: cell for cell in self.cells if fnmatch(cell.name, pattern)}
             if not some:
@@ -125,7 +125,7 @@ def _table(number: str, values: Settings) -> Table:
     )
 
 
-def _cells(row: Settings) -> list[Cell]:
+def _cells(row: Settings) -> list[TableCell]:
     """The cells of a row: where a setting is a list, each column has its own."""
     settings = {name: value for name, value in row.items() if name not in ABOUT_A_ROW}
     columns = row.get("columns") or [f"eps{epsilon:g}" for epsilon in _list(row.get("epsilon"))] or [""]
@@ -134,7 +134,7 @@ def _cells(row: Settings) -> list[Cell]:
         own = _at(settings, number)
         claimed = row.get("as_claimed")
         cells.append(
-            Cell(
+            TableCell(
                 row=row["name"],
                 column=column,
                 recipe=read_recipe(None, own),

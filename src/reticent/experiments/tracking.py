@@ -11,7 +11,7 @@ from typing import Any
 
 from reticent.checkpoint import replace_file
 from reticent.errors import SettingError
-from reticent.train import Run, Step
+from reticent.run import Run, Step
 
 Tracker = Callable[[Run, Step], None]
 
@@ -20,19 +20,19 @@ PAUSE = 50
 
 
 def public_numbers(run: Run, step: Step) -> dict[str, Any]:
-    """What may be shown of a round: its number, whether it was kept, and the dials it was run with.
+    """What may be shown of a round: its number, whether it was kept, and the settings it was run with.
 
     No times: how long a round takes depends on how many examples were drawn, which is private.
     """
-    dials = run.plan.method.turned(run.dials, step.number - 1)
+    settings = run.plan.method.turned(run.settings, step.number - 1)
     return {
         "round": step.number,
         "of": len(run),
         "kept": step.kept,
         "kept_so_far": run.kept,
-        "noise_multiplier": dials.noise_multiplier,
-        "max_grad_norm": dials.max_grad_norm,
-        "batch_size": dials.batch_size,
+        "noise_multiplier": settings.noise_multiplier,
+        "max_grad_norm": settings.max_grad_norm,
+        "batch_size": settings.batch_size,
         "lr": run.optimizer.param_groups[0]["lr"],
     }
 

@@ -23,9 +23,9 @@ from reticent.experiments.normalising import charges, normalise
 from reticent.experiments.parts import model_of
 from reticent.experiments.recipe import Recipe, check
 from reticent.experiments.tracking import JsonLines, write_private_diagnostics
-from reticent.methods.plan import default_delta
-from reticent.train import Run, Step
-from reticent.trained import Trained, accuracy, make_optimizer, make_scheduler
+from reticent.fitting import Trained, accuracy, make_optimizer, make_scheduler
+from reticent.methods.planning import default_delta
+from reticent.run import Run, Step
 
 Progress = Callable[[Run, Step], None]
 PRIVATE = "private-diagnostics.jsonl"
@@ -57,7 +57,7 @@ def train(
             if progress is not None:
                 progress(run, step)
         trained = Trained(run.model, run.guarantee(), run.number, run.kept, {"recipe": recipe.to_json()})
-        noise = run.plan.dials.noise_multiplier
+        noise = run.plan.settings.noise_multiplier
         if recipe.private_diagnostics and out is not None:
             write_private_diagnostics(run, out / PRIVATE)
     return finish(recipe, dataset, trained, out, start, noise_multiplier=noise)
@@ -92,7 +92,7 @@ def examples(recipe: Recipe) -> data.Dataset:
     """
     dataset = data.load(recipe.data, folder=recipe.data_folder)
     if recipe.features is not None:
-        dataset = data.features(dataset, recipe.features, progress=_tell_features)
+        dataset = data.extract(dataset, recipe.features, progress=_tell_features)
     if recipe.validation is None:
         return dataset
     train, judges = set_aside(dataset.train, recipe.validation)

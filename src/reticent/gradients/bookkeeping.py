@@ -16,15 +16,15 @@ from reticent.gradients.batches import Batch, size
 from reticent.gradients.forms import Form, Pull, Pulled
 from reticent.gradients.layouts import Layout
 from reticent.gradients.registry import RULES
-from reticent.gradients.tape import Plan, Site, Tape
-from reticent.gradients.task import Task
+from reticent.gradients.tape import Site, SitePlan, Tape
+from reticent.gradients.task import LossTask
 from reticent.gradients.uses import Forms, Use
 
 
 class Books(Tape):
     """Runs the rules, collects the forms, and takes the squared norms while the backward pass goes by."""
 
-    def __init__(self, parameters: Mapping[str, nn.Parameter], n: int, plan: Plan):
+    def __init__(self, parameters: Mapping[str, nn.Parameter], n: int, plan: SitePlan):
         super().__init__(parameters, n, plan)
         self._pending: Counter[int] = Counter()
         self._uses: dict[int, list[Form]] = {}
@@ -99,7 +99,7 @@ class Books(Tape):
 
 
 @contextmanager
-def books_of(task: Task, batch: Batch, plan: Plan) -> Iterator[tuple[Books, Tensor]]:
+def books_of(task: LossTask, batch: Batch, plan: SitePlan) -> Iterator[tuple[Books, Tensor]]:
     """Run both passes and give the books, closed, with the norms, until the block ends."""
     books = Books(task.parameters, size(batch), plan)
     with plan.scratch.in_use():

@@ -12,7 +12,7 @@ from reticent.gradients.batches import Batch, PerExampleLoss, chosen, map_tensor
 from reticent.gradients.general import Gradients, gradients_of
 from reticent.gradients.mixing import culprit, differs
 from reticent.gradients.randomness import undisturbed
-from reticent.gradients.task import Task
+from reticent.gradients.task import LossTask
 
 _NORMALISE = "normalise within an example instead (nn.GroupNorm, nn.LayerNorm)"
 
@@ -27,7 +27,7 @@ def check(model: nn.Module, per_example_loss: PerExampleLoss, batch: Batch) -> N
     Traceback (most recent call last):
     reticent.errors.ModelError: module '1' (BatchNorm1d) mixes examples: ...
     """
-    task = Task.of(model, per_example_loss)
+    task = LossTask.of(model, per_example_loss)
     with undisturbed(model):
         model.train()
         for path, module in model.named_modules():
@@ -48,7 +48,7 @@ def _refuse_by_type(said: str, module: nn.Module) -> None:
             raise ModelError(f"{said} divides by counts of the whole batch; build it without scale_grad_by_freq")
 
 
-def _refuse_kept_statistics(task: Task, batch: Batch) -> None:
+def _refuse_kept_statistics(task: LossTask, batch: Batch) -> None:
     model = task.model
     before = {name: buffer.clone() for name, buffer in model.named_buffers()}
     with torch.no_grad():
@@ -69,18 +69,18 @@ def _several(batch: Batch) -> Batch:
     return chosen(batch, torch.arange(max(n, 3)) % n)
 
 
-def _refuse_mixed_examples(task: Task, batch: Batch) -> None:
-    coins = torch.get_rng_state()
+def _refuse_mixed_examples(task: LossTask, batch: Batch) -> None:
+    rng = torch.get_rng_state()
     for row in (0, size(batch) - 1):
         companies = list(_companies(batch, row))
         found = []
         for company in companies:
-            torch.set_rng_state(coins)  # the same dropout masks, so that only the other rows differ
+            torch.set_rng_state(rng)  # the same dropout masks, so that only the other rows differ
             found.append(_gradient(task, company, row))
         for company, gradient in zip(companies[1:], found[1:], strict=True):
             moved = [name for name in gradient if differs(found[0][name], gradient[name])]
             if moved:
-                torch.set_rng_state(coins)
+                torch.set_rng_state(rng)
                 where = culprit(task, companies[0], company, row)
                 raise ModelError(
                     f"{where} mixes examples: the gradient of one example (at {moved[0]!r}) changes with the other "
@@ -105,7 +105,7 @@ def _companies(batch: Batch, row: int) -> Iterator[Batch]:
     yield map_tensors(batch, made_up)
 
 
-def _gradient(task: Task, batch: Batch, row: int) -> Gradients:
+def _gradient(task: LossTask, batch: Batch, row: int) -> Gradients:
     with torch.enable_grad():
         one = task.losses(batch)[row]
     if not one.requires_grad:

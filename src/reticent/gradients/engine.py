@@ -12,8 +12,8 @@ from reticent.gradients import general
 from reticent.gradients.batches import Batch, PerExampleLoss, chunks, size
 from reticent.gradients.bookkeeping import books_of
 from reticent.gradients.planning import plan_of
-from reticent.gradients.tape import NoRule, Plan
-from reticent.gradients.task import Task
+from reticent.gradients.tape import NoRule, SitePlan
+from reticent.gradients.task import LossTask
 
 
 def norms_and_sum(
@@ -35,7 +35,7 @@ def norms_and_sum(
     >>> norms_and_sum(model, lambda m, x: m(x)[:, 0], x, lambda norms: (1 / norms).clamp(max=1))
     (tensor([5., 2.]), {'weight': tensor([[0.6000, 1.8000]])})
     """
-    task = Task.of(model, per_example_loss)
+    task = LossTask.of(model, per_example_loss)
     if into is None:
         into = {name: torch.zeros_like(parameter) for name, parameter in task.parameters.items()}
 
@@ -61,7 +61,7 @@ def norms(
     def add_nothing(_sums: Sums, _found: Tensor) -> None:
         pass
 
-    return _each_part(Task.of(model, per_example_loss), batch, max_physical_batch_size, add_nothing)
+    return _each_part(LossTask.of(model, per_example_loss), batch, max_physical_batch_size, add_nothing)
 
 
 class Sums(Protocol):
@@ -70,7 +70,7 @@ class Sums(Protocol):
     def add_to(self, totals: Mapping[str, Tensor], norms: Tensor, weights: Tensor) -> None: ...
 
 
-def _each_part(task: Task, batch: Batch, most: int | None, add: Callable[[Sums, Tensor], None]) -> Tensor:
+def _each_part(task: LossTask, batch: Batch, most: int | None, add: Callable[[Sums, Tensor], None]) -> Tensor:
     """Go through a batch in micro-batches, let `add` do what it wants with each, and give all norms."""
     if most is not None and most < 1:
         raise ValueError(f"max_physical_batch_size must be at least 1, got {most}")
@@ -83,9 +83,9 @@ def _each_part(task: Task, batch: Batch, most: int | None, add: Callable[[Sums, 
     return found[0] if len(found) == 1 else torch.cat(found)
 
 
-def _one_part(task: Task, part: Batch, plan: Plan | None, add: Callable[[Sums, Tensor], None]) -> Tensor:
+def _one_part(task: LossTask, part: Batch, plan: SitePlan | None, add: Callable[[Sums, Tensor], None]) -> Tensor:
     """Take a micro-batch by the rules or by the general path; a model that changed its ways is planned again once."""
-    coins = torch.get_rng_state()
+    rng = torch.get_rng_state()
     for _ in range(2):
         if plan is None:
             break
@@ -94,7 +94,7 @@ def _one_part(task: Task, part: Batch, plan: Plan | None, add: Callable[[Sums, T
                 add(books, found)
             return found
         except NoRule:
-            torch.set_rng_state(coins)
+            torch.set_rng_state(rng)
             plan = plan_of(task, part, again=True)
     written = general.written_out(task, part)
     found = written.norms()

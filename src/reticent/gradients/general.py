@@ -16,10 +16,10 @@ from reticent.errors import ModelError
 from reticent.gradients.batches import Batch, map_tensors, rows, size
 from reticent.gradients.forms.dense import squares
 from reticent.gradients.randomness import undisturbed
-from reticent.gradients.task import Task
+from reticent.gradients.task import LossTask
 
 Gradients: TypeAlias = dict[str, Tensor]
-Path: TypeAlias = Callable[[Task, Batch], Gradients]
+Path: TypeAlias = Callable[[LossTask, Batch], Gradients]
 
 # Elements of per-example gradient held at once: 128 MB of float32.
 HELD = 2**25
@@ -28,7 +28,7 @@ HELD = 2**25
 class _LossOf(nn.Module):
     """A task as one module, so that `functional_call` reaches the model's parameters."""
 
-    def __init__(self, task: Task):
+    def __init__(self, task: LossTask):
         super().__init__()
         self.model = task.model
         self._task = task
@@ -37,7 +37,7 @@ class _LossOf(nn.Module):
         return self._task.losses(batch)
 
 
-def by_vmap(task: Task, batch: Batch) -> Gradients:
+def by_vmap(task: LossTask, batch: Batch) -> Gradients:
     """All gradients at once by `vmap(grad)`; random layers draw for each example."""
     whole = _LossOf(task)
 
@@ -53,19 +53,19 @@ def by_vmap(task: Task, batch: Batch) -> Gradients:
     return {name.removeprefix("model."): gradient for name, gradient in found.items()}
 
 
-def by_loop(task: Task, batch: Batch) -> Gradients:
+def by_loop(task: LossTask, batch: Batch) -> Gradients:
     """The gradients of one example after another: always possible, always exact, slow."""
     found = [_gradients(task, rows(batch, i, i + 1)) for i in range(size(batch))]
     return {name: torch.stack([one[name] for one in found]) for name in task.parameters}
 
 
-def _gradients(task: Task, one: Batch) -> Gradients:
+def _gradients(task: LossTask, one: Batch) -> Gradients:
     with torch.enable_grad():
         loss = task.losses(one).sum()
     return gradients_of(task, loss)
 
 
-def gradients_of(task: Task, loss: Tensor, *, again: bool = False) -> Gradients:
+def gradients_of(task: LossTask, loss: Tensor, *, again: bool = False) -> Gradients:
     """One loss's gradient for every parameter, 0 where there is none; `again` if more is asked of the same pass."""
     parameters = task.parameters
     found = torch.autograd.grad(loss, list(parameters.values()), retain_graph=again, allow_unused=True)
@@ -78,7 +78,7 @@ def gradients_of(task: Task, loss: Tensor, *, again: bool = False) -> Gradients:
 _chosen: weakref.WeakKeyDictionary[nn.Module, Path] = weakref.WeakKeyDictionary()
 
 
-def path(task: Task, batch: Batch) -> Path:
+def path(task: LossTask, batch: Batch) -> Path:
     """Choose between the two paths by trying `vmap` once on two examples; the answer is kept while the model lives."""
     if task.model not in _chosen:
         with undisturbed(task.model):
@@ -92,7 +92,7 @@ def path(task: Task, batch: Batch) -> Path:
     return _chosen[task.model]
 
 
-def held_examples(task: Task) -> int:
+def held_examples(task: LossTask) -> int:
     """Say how many examples' gradients may be in memory at once."""
     return max(1, HELD // sum(parameter.numel() for parameter in task.parameters.values()))
 
@@ -118,6 +118,6 @@ class Written:
             totals[name].detach().add_(torch.tensordot(weights[good].to(gradient.dtype), gradient[good], dims=1))
 
 
-def written_out(task: Task, batch: Batch) -> Written:
+def written_out(task: LossTask, batch: Batch) -> Written:
     """Write out the gradients of a batch by whichever path works for the model."""
     return Written(path(task, batch)(task, batch))

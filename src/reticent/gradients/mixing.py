@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from reticent.gradients.batches import Batch, size, tensors
-from reticent.gradients.task import Task
+from reticent.gradients.task import LossTask
 
 # The same row in another company is computed in the same order: what differs more than this is not rounding.
 ROUNDING = 1e-4
@@ -29,11 +29,11 @@ def differs(one: Tensor, other: Tensor) -> bool:
     return bool((one - other).norm() > ROUNDING * (one.norm() + other.norm()) + 1e-12)
 
 
-def culprit(task: Task, one: Batch, other: Batch, row: int) -> str:
+def culprit(task: LossTask, one: Batch, other: Batch, row: int) -> str:
     """Name the first module that answers a row differently among other rows, though it is asked the same."""
-    coins = torch.get_rng_state()
+    rng = torch.get_rng_state()
     first = _calls(task, one, row)
-    torch.set_rng_state(coins)
+    torch.set_rng_state(rng)
     second = _calls(task, other, row)
     for (path, asked, answered), (_, asked_again, answered_again) in zip(first, second, strict=False):
         if any(differs(a, b) for a, b in zip(asked, asked_again, strict=False)):
@@ -43,7 +43,7 @@ def culprit(task: Task, one: Batch, other: Batch, row: int) -> str:
     return "the loss"
 
 
-def _calls(task: Task, batch: Batch, row: int) -> list[tuple[str, Any, Any]]:
+def _calls(task: LossTask, batch: Batch, row: int) -> list[tuple[str, Any, Any]]:
     """Every innermost module called, with its own row of what it was given and of what it gave."""
     seen: list[tuple[str, Any, Any]] = []
     n = size(batch)

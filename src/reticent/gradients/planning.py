@@ -21,8 +21,8 @@ from reticent.gradients.layouts import Layout
 from reticent.gradients.randomness import undisturbed
 from reticent.gradients.registry import RULES
 from reticent.gradients.scratch import give_back_freed_pages, keep_freed_pages
-from reticent.gradients.tape import NoRule, Plan, Site, Tape
-from reticent.gradients.task import Task
+from reticent.gradients.tape import NoRule, Site, SitePlan, Tape
+from reticent.gradients.task import LossTask
 
 log = logging.getLogger("reticent.gradients")
 
@@ -64,7 +64,7 @@ class _Use:
 class _Probe(Tape):
     """Runs every known function as it is and keeps the gradients that pass each site."""
 
-    def __init__(self, parameters: Mapping[str, nn.Parameter], n: int, plan: Plan):
+    def __init__(self, parameters: Mapping[str, nn.Parameter], n: int, plan: SitePlan):
         super().__init__(parameters, n, plan)
         self.seen: dict[Site, list[_Use]] = {}
         self.telling: dict[Site, set[int]] = {}
@@ -97,11 +97,11 @@ class _Probe(Tape):
         return self.tap(result, show) if isinstance(result, Tensor) else result
 
 
-def _locate(task: Task, batch: Batch) -> dict[Site, Layout]:
+def _locate(task: LossTask, batch: Batch) -> dict[Site, Layout]:
     """Find where the examples are at every site; what all examples share becomes part of the parameters."""
     found: dict[Site, Layout] = {}
     while True:
-        probe = _Probe(task.parameters, size(batch), Plan(found))
+        probe = _Probe(task.parameters, size(batch), SitePlan(found))
         with torch.enable_grad(), probe:
             losses = task.losses(batch)
         _refuse_hidden(losses, task.parameters)
@@ -135,11 +135,11 @@ def _refuse_hidden(losses: Tensor, parameters: Mapping[str, nn.Parameter]) -> No
         waiting += [before for before, _ in node.next_functions]
 
 
-def _prove(task: Task, batch: Batch, plan: Plan) -> None:
+def _prove(task: LossTask, batch: Batch, plan: SitePlan) -> None:
     """Compare norms and sum with one backward pass for each example over the same forward pass."""
-    coins = torch.get_rng_state()
+    rng = torch.get_rng_state()
     true_norms, sums = _one_backward_each(task, batch)
-    torch.set_rng_state(coins)
+    torch.set_rng_state(rng)
     largest = {name: float(theirs.abs().max()) for name, theirs in sums.items()}
     nothing = ROUNDING**2 * max(largest.values())  # a gradient of 0 is only nearly 0
     for theirs in sums.values():
@@ -159,7 +159,7 @@ def _different(norms: Tensor, first: int = 1) -> Tensor:
     return places.pow(1.5) / norms.clamp(min=1e-6)
 
 
-def _one_backward_each(task: Task, batch: Batch) -> tuple[Tensor, Gradients]:
+def _one_backward_each(task: LossTask, batch: Batch) -> tuple[Tensor, Gradients]:
     """Norms and the weighted sum, with no more than one example's gradient in memory at a time."""
     with torch.enable_grad():
         losses = task.losses(batch)
@@ -177,10 +177,10 @@ def _one_backward_each(task: Task, batch: Batch) -> tuple[Tensor, Gradients]:
     return torch.stack([add(place, loss) for place, loss in enumerate(losses.unbind(), 1)]), sums
 
 
-_plans: weakref.WeakKeyDictionary[nn.Module, dict[Any, Plan | None]] = weakref.WeakKeyDictionary()
+_plans: weakref.WeakKeyDictionary[nn.Module, dict[Any, SitePlan | None]] = weakref.WeakKeyDictionary()
 
 
-def plan_of(task: Task, batch: Batch, *, again: bool = False) -> Plan | None:
+def plan_of(task: LossTask, batch: Batch, *, again: bool = False) -> SitePlan | None:
     """Give the plan for a task, made once and kept while the model lives; None sends it to the general path.
 
     `again` adds what the model does with this batch to what it was seen to do before.
@@ -200,7 +200,7 @@ def plan_of(task: Task, batch: Batch, *, again: bool = False) -> Plan | None:
     return plans[key]
 
 
-def _located_and_proved(task: Task, few: Batch, known: Mapping[Site, Layout]) -> Plan:
+def _located_and_proved(task: LossTask, few: Batch, known: Mapping[Site, Layout]) -> SitePlan:
     """The plan, found and proved where gradients tell something: as things are, or else with other weights or inputs.
 
     Where the examples are does not depend on either, but weights of zero hide it, as do examples that count for
@@ -215,7 +215,7 @@ def _located_and_proved(task: Task, few: Batch, known: Mapping[Site, Layout]) ->
     for weights, batch in tries:
         with weights:
             try:
-                plan = Plan({**known, **_locate(task, batch)})
+                plan = SitePlan({**known, **_locate(task, batch)})
                 _prove(task, batch, plan)
             except _Unseen as hidden:
                 reason = hidden
@@ -238,7 +238,7 @@ def _other_weights(parameters: Mapping[str, nn.Parameter]) -> Iterator[None]:
             parameter.data.copy_(kept[name])
 
 
-def _plan(task: Task, few: Batch, known: Mapping[Site, Layout]) -> Plan | None:
+def _plan(task: LossTask, few: Batch, known: Mapping[Site, Layout]) -> SitePlan | None:
     keep_freed_pages()
     try:
         plan = _located_and_proved(task, few, known)
@@ -250,7 +250,7 @@ def _plan(task: Task, few: Batch, known: Mapping[Site, Layout]) -> Plan | None:
     give_back_freed_pages()
     at_once = _examples_at_once(task, few, plan)
     for channels_last in (True, False):
-        better = Plan(plan.layouts, channels_last, at_once)
+        better = SitePlan(plan.layouts, channels_last, at_once)
         try:
             with books_of(task, few, better):
                 break
@@ -259,7 +259,7 @@ def _plan(task: Task, few: Batch, known: Mapping[Site, Layout]) -> Plan | None:
     return better
 
 
-def _examples_at_once(task: Task, few: Batch, plan: Plan) -> int:
+def _examples_at_once(task: LossTask, few: Batch, plan: SitePlan) -> int:
     """Choose a micro-batch whose tensors fit what is kept, from what a few examples make autograd keep."""
     own = {parameter.untyped_storage().data_ptr() for parameter in task.model.parameters()}
     kept = {}

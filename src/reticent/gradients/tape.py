@@ -28,7 +28,7 @@ class NoRule(Exception):  # noqa: N818 - not a mistake: the general path takes o
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class SitePlan:
     """What is known of a model before its passes: where the examples are at each site, and how to run it."""
 
     layouts: Mapping[Site, Layout]
@@ -64,7 +64,7 @@ class Tape(TorchFunctionMode, ABC):
     What is made from parameters only is followed like a parameter; `roots` says from which parameters it was made.
     """
 
-    def __init__(self, parameters: Mapping[str, nn.Parameter], n: int, plan: Plan):
+    def __init__(self, parameters: Mapping[str, nn.Parameter], n: int, plan: SitePlan):
         super().__init__()
         self.n = n
         self.plan = plan

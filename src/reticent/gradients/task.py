@@ -35,7 +35,7 @@ def one_per_example(losses: Any, n: int) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class LossTask:
     """What every example's gradient is asked of."""
 
     model: nn.Module
@@ -43,10 +43,10 @@ class Task:
     parameters: dict[str, nn.Parameter]
 
     @classmethod
-    def of(cls, model: nn.Module, loss: PerExampleLoss) -> Task:
+    def of(cls, model: nn.Module, loss: PerExampleLoss) -> LossTask:
         """Put a task together.
 
-        >>> Task.of(nn.Linear(2, 1, bias=False), lambda m, x: m(x)[:, 0]).parameters.keys()
+        >>> LossTask.of(nn.Linear(2, 1, bias=False), lambda m, x: m(x)[:, 0]).parameters.keys()
         dict_keys(['weight'])
         """
         return cls(model, loss, trainable(model))

@@ -10,7 +10,7 @@ from torch import Tensor
 from reticent.gradients.forms import Form
 from reticent.gradients.layouts import Layout
 from reticent.gradients.packing import Packings
-from reticent.gradients.tape import NoRule, Plan, Site
+from reticent.gradients.tape import NoRule, Site, SitePlan
 
 Forms: TypeAlias = Iterator[tuple[Tensor | None, Form]]
 
@@ -20,7 +20,7 @@ class Collector(Protocol):
 
     n: int
     anchor: Tensor
-    plan: Plan
+    plan: SitePlan
     packings: Packings
 
     def follows(self, value: object) -> bool: ...

@@ -1,17 +1,17 @@
 """The inner room: code here may see examples, and lets nothing out except through the vault's door."""
 
 from reticent.inside.bounds import Bound, Clip, Normalise
-from reticent.inside.choices import BestOf, StepScores
-from reticent.inside.coins import Coins
-from reticent.inside.deniability import AsItIs, BatchGradient, Deniable, FixedNoise, Partition
-from reticent.inside.dials import Dials
-from reticent.inside.draws import Choosy, Draw, Everyone, Poisson, Sampler
-from reticent.inside.importance import ByNorm, FreshNorms, NormTotal, UnitDirection, UnitSum
+from reticent.inside.dpagd import BestOf, StepScores
+from reticent.inside.dpis import ByNorm, FreshNorms, NormTotal, UnitDirection, UnitSum
+from reticent.inside.drawn import Drawn
+from reticent.inside.draws import Draw, Everyone, Poisson, Restricted, Sampler
 from reticent.inside.mechanisms import AcceptanceCoin, GaussianNoise, Mechanism
+from reticent.inside.pd_sgd import AsItIs, BatchGradient, Deniable, FixedNoise, Partition
 from reticent.inside.queries import GradientSum, LossChange, LossGain, NormSum, Query
+from reticent.inside.randomness import Randomness
 from reticent.inside.sealed import Sealed
-from reticent.inside.store import Batch, Store, store
-from reticent.inside.taken import Taken
+from reticent.inside.settings import RoundSettings
+from reticent.inside.store import Batch, Store, as_store
 from reticent.inside.task import Flat, Loss, Task
 from reticent.inside.vault import Vault
 
@@ -23,12 +23,10 @@ __all__ = [
     "BestOf",
     "Bound",
     "ByNorm",
-    "Choosy",
     "Clip",
-    "Coins",
     "Deniable",
-    "Dials",
     "Draw",
+    "Drawn",
     "Everyone",
     "FixedNoise",
     "Flat",
@@ -45,14 +43,16 @@ __all__ = [
     "Partition",
     "Poisson",
     "Query",
+    "Randomness",
+    "Restricted",
+    "RoundSettings",
     "Sampler",
     "Sealed",
     "StepScores",
     "Store",
-    "Taken",
     "Task",
     "UnitDirection",
     "UnitSum",
     "Vault",
-    "store",
+    "as_store",
 ]

@@ -8,17 +8,17 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from reticent.inside.dials import Dials
+from reticent.inside.settings import RoundSettings
 
 
 class Bound(Protocol):
-    """Promise: norms * weights(norms, dials) <= sensitivity(dials), and weight 0 where a norm is not finite."""
+    """Promise: norms * weights(norms, settings) <= sensitivity(settings), and weight 0 where a norm is not finite."""
 
-    def weights(self, norms: Tensor, dials: Dials) -> Tensor:
+    def weights(self, norms: Tensor, settings: RoundSettings) -> Tensor:
         """The factor of each example's gradient."""
         ...
 
-    def sensitivity(self, dials: Dials) -> float:
+    def sensitivity(self, settings: RoundSettings) -> float:
         """The most one example can move the sum."""
         ...
 
@@ -27,17 +27,17 @@ class Bound(Protocol):
 class Clip:
     """Scale a gradient down to norm `max_grad_norm` if it is longer (Abadi et al. 2016, algorithm 1)."""
 
-    def weights(self, norms: Tensor, dials: Dials) -> Tensor:
+    def weights(self, norms: Tensor, settings: RoundSettings) -> Tensor:
         """min(1, C / norm).
 
-        >>> Clip().weights(torch.tensor([0.5, 2.0, float("nan")]), Dials(10, 5, 1.0, 1.0))
+        >>> Clip().weights(torch.tensor([0.5, 2.0, float("nan")]), RoundSettings(10, 5, 1.0, 1.0))
         tensor([1.0000, 0.5000, 0.0000])
         """
-        return finite(torch.clamp(dials.max_grad_norm / norms, max=1.0), norms)
+        return finite(torch.clamp(settings.max_grad_norm / norms, max=1.0), norms)
 
-    def sensitivity(self, dials: Dials) -> float:
+    def sensitivity(self, settings: RoundSettings) -> float:
         """The clip norm."""
-        return dials.max_grad_norm
+        return settings.max_grad_norm
 
 
 @dataclass(frozen=True)
@@ -46,16 +46,16 @@ class Normalise:
 
     stability: float = 0.01
 
-    def weights(self, norms: Tensor, dials: Dials) -> Tensor:  # noqa: ARG002 - there is no clip norm to choose
+    def weights(self, norms: Tensor, settings: RoundSettings) -> Tensor:  # noqa: ARG002 - there is no clip norm to choose
         """1 / (norm + gamma).
 
         >>> norms = torch.tensor([0.005, 1.0])
-        >>> norms * Normalise().weights(norms, Dials(10, 5, 1.0, 1.0))
+        >>> norms * Normalise().weights(norms, RoundSettings(10, 5, 1.0, 1.0))
         tensor([0.3333, 0.9901])
         """
         return finite(1 / (norms + self.stability), norms)
 
-    def sensitivity(self, dials: Dials) -> float:  # noqa: ARG002
+    def sensitivity(self, settings: RoundSettings) -> float:  # noqa: ARG002
         """1: no gradient is longer after scaling."""
         return 1.0
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from reticent.accounting import Event, Subsampled
-from reticent.inside.dials import Dials
+from reticent.inside.settings import RoundSettings
 
 Memory = dict[str, Tensor]
 """What the vault remembers of each example between rounds: private."""
@@ -22,29 +22,29 @@ class Draw:
 
     _index: NDArray[np.int64] = field(repr=False)
     sampler: Sampler
-    dials: Dials = field(repr=False)
+    settings: RoundSettings = field(repr=False)
     _others: tuple[NDArray[np.int64], ...] = field(default=(), repr=False)
     """Other draws that could have been made instead; secret too."""
 
     def amplify(self, event: Event) -> Event:
         """What `event` becomes on a draw like this one."""
-        return self.sampler.amplify(event, self.dials)
+        return self.sampler.amplify(event, self.settings)
 
 
 class Sampler(Protocol):
     """Promise: `amplify` describes `draw` at least as badly as it is, for every dataset."""
 
-    def draw(self, dials: Dials, coins: np.random.Generator, memory: Memory) -> Draw:
+    def draw(self, settings: RoundSettings, rng: np.random.Generator, memory: Memory) -> Draw:
         """Choose who takes part."""
         ...
 
-    def amplify(self, event: Event, dials: Dials) -> Event:
+    def amplify(self, event: Event, settings: RoundSettings) -> Event:
         """What an event on such a draw costs."""
         ...
 
 
 @runtime_checkable
-class Choosy(Protocol):
+class Restricted(Protocol):
     """A sampler whose `amplify` holds for some queries only."""
 
     def serves(self, query: object) -> bool:
@@ -56,25 +56,25 @@ class Choosy(Protocol):
 class Poisson:
     """Every example takes part by a coin of its own, with chance batch_size / size (Abadi et al. 2016, section 3.1)."""
 
-    def draw(self, dials: Dials, coins: np.random.Generator, memory: Memory) -> Draw:  # noqa: ARG002 - all are alike
+    def draw(self, settings: RoundSettings, rng: np.random.Generator, memory: Memory) -> Draw:  # noqa: ARG002 - all are alike
         """Draw how many, then which: the same law as a coin each, at a cost that does not grow with the size."""
-        count = coins.binomial(dials.size, dials.rate)
-        index = coins.choice(dials.size, count, replace=False, shuffle=False)
-        return Draw(np.sort(index), self, dials)
+        count = rng.binomial(settings.size, settings.rate)
+        index = rng.choice(settings.size, count, replace=False, shuffle=False)
+        return Draw(np.sort(index), self, settings)
 
-    def amplify(self, event: Event, dials: Dials) -> Event:
+    def amplify(self, event: Event, settings: RoundSettings) -> Event:
         """Sub-sampling makes an event cheaper; with everybody in, it is the event itself."""
-        return event if dials.rate == 1 else Subsampled(dials.rate, event)
+        return event if settings.rate == 1 else Subsampled(settings.rate, event)
 
 
 @dataclass(frozen=True)
 class Everyone:
     """Everybody takes part: nothing is amplified."""
 
-    def draw(self, dials: Dials, coins: np.random.Generator, memory: Memory) -> Draw:  # noqa: ARG002 - nothing is left to chance
+    def draw(self, settings: RoundSettings, rng: np.random.Generator, memory: Memory) -> Draw:  # noqa: ARG002 - nothing is left to chance
         """All examples."""
-        return Draw(np.arange(dials.size), self, dials)
+        return Draw(np.arange(settings.size), self, settings)
 
-    def amplify(self, event: Event, dials: Dials) -> Event:  # noqa: ARG002 - the same at any rate
+    def amplify(self, event: Event, settings: RoundSettings) -> Event:  # noqa: ARG002 - the same at any rate
         """The event itself."""
         return event

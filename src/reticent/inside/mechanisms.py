@@ -21,7 +21,7 @@ class Mechanism(Protocol):
         """What an answer of a full draw, opened so, costs."""
         ...
 
-    def _open(self, sealed: Sealed, coins: np.random.Generator) -> Tensor:
+    def _open(self, sealed: Sealed, rng: np.random.Generator) -> Tensor:
         """The noisy answer; only the vault's door calls this."""
         ...
 
@@ -38,8 +38,8 @@ class GaussianNoise:
             return Unbounded("an answer was released without noise")
         return Gaussian(self.noise_multiplier)
 
-    def _open(self, sealed: Sealed, coins: np.random.Generator) -> Tensor:
-        noise = normal_like(sealed._value, coins)
+    def _open(self, sealed: Sealed, rng: np.random.Generator) -> Tensor:
+        noise = normal_like(sealed._value, rng)
         return noise.mul_(self.noise_multiplier * sealed.sensitivity).add_(sealed._value)
 
 
@@ -68,15 +68,15 @@ class AcceptanceCoin:
         span = math.log(self.high / self.low)
         return self.low * math.exp(min(max(span / 2 + self.influence * gains, 0.0), span))
 
-    def _open(self, sealed: Sealed, coins: np.random.Generator) -> Tensor:
-        kept = coins.random() < self.chance(float(sealed._value))
+    def _open(self, sealed: Sealed, rng: np.random.Generator) -> Tensor:
+        kept = rng.random() < self.chance(float(sealed._value))
         return torch.tensor(1.0 if kept else 0.0)
 
 
-def normal_like(value: Tensor, coins: np.random.Generator) -> Tensor:
+def normal_like(value: Tensor, rng: np.random.Generator) -> Tensor:
     """Standard normal noise of the value's shape; drawn in float64 for float64 values, else in float32.
 
     Not by torch: none of two billion of its float32 normals on a CPU lies beyond 5.77, where sixteen should.
     """
     kind = np.float64 if value.dtype == torch.float64 else np.float32
-    return torch.from_numpy(coins.standard_normal(tuple(value.shape), dtype=kind)).to(value.device, value.dtype)
+    return torch.from_numpy(rng.standard_normal(tuple(value.shape), dtype=kind)).to(value.device, value.dtype)

@@ -12,10 +12,10 @@ from torch import Tensor
 
 from reticent.accounting import Event
 from reticent.errors import SettingError
-from reticent.inside.dials import Dials
 from reticent.inside.draws import Draw, Sampler
 from reticent.inside.mechanisms import Mechanism
 from reticent.inside.sealed import Sealed
+from reticent.inside.settings import RoundSettings
 from reticent.inside.vault import Vault
 
 
@@ -48,11 +48,11 @@ class Probe(Vault):
             return self._replay[len(self.openings) - 1].released.clone()
         return released
 
-    def draws(self, sampler: Sampler, dials: Dials, rounds: int) -> Iterator[NDArray[np.int64]]:
+    def draws(self, sampler: Sampler, settings: RoundSettings, rounds: int) -> Iterator[NDArray[np.int64]]:
         """Who would be drawn in each of so many rounds, by the coins of this run."""
         for number in range(rounds):
             with self.round(number):
-                draw: Draw = self.draw(sampler, replace(dials, number=number))
+                draw: Draw = self.draw(sampler, replace(settings, number=number))
             yield draw._index
 
 

@@ -11,8 +11,8 @@ from torch import Tensor
 from reticent.errors import ModelError
 from reticent.gradients import norms, norms_and_sum
 from reticent.inside.bounds import Bound
-from reticent.inside.dials import Dials
-from reticent.inside.taken import Taken
+from reticent.inside.drawn import Drawn
+from reticent.inside.settings import RoundSettings
 from reticent.inside.task import Task
 
 
@@ -24,7 +24,7 @@ class Query(Protocol):
         """The most one example can move the answer."""
         ...
 
-    def answer(self, taken: Taken) -> Tensor:
+    def answer(self, drawn: Drawn) -> Tensor:
         """The private answer for the examples drawn (possibly none)."""
         ...
 
@@ -35,20 +35,20 @@ class GradientSum:
 
     task: Task
     bound: Bound
-    dials: Dials
+    settings: RoundSettings
 
     @property
     def sensitivity(self) -> float:
         """What the bound promises."""
-        return self.bound.sensitivity(self.dials)
+        return self.bound.sensitivity(self.settings)
 
-    def answer(self, taken: Taken) -> Tensor:
+    def answer(self, drawn: Drawn) -> Tensor:
         """Add up the gradients, each with the weight that its norm earns."""
         task = self.task
         total = torch.zeros_like(task.flat.vector)
         views = task.flat.views(total)
         limit = task.max_physical_batch_size
-        for batch in taken.batches():
+        for batch in drawn.batches():
             norms_and_sum(task.model, task.loss, batch, self._weigh, max_physical_batch_size=limit, into=views)
         if not torch.isfinite(total).all():
             raise ModelError(
@@ -58,7 +58,7 @@ class GradientSum:
         return total
 
     def _weigh(self, found: Tensor) -> Tensor:
-        weights = self.bound.weights(found, self.dials)
+        weights = self.bound.weights(found, self.settings)
         if self.task.diagnostics is not None:
             self.task.diagnostics.saw(found, weights)
         return weights
@@ -76,11 +76,11 @@ class NormSum:
         """One norm counts at most `limit`."""
         return self.limit
 
-    def answer(self, taken: Taken) -> Tensor:
+    def answer(self, drawn: Drawn) -> Tensor:
         """Add up the norms; one that is not finite counts nothing."""
         task = self.task
         total = torch.zeros((), dtype=torch.float64)
-        for batch in taken.batches():
+        for batch in drawn.batches():
             found = norms(task.model, task.loss, batch, max_physical_batch_size=task.max_physical_batch_size)
             total += torch.where(torch.isfinite(found), found.clamp(max=self.limit), 0.0).double().sum().cpu()
         return total
@@ -102,9 +102,9 @@ class LossChange:
         """One example can turn the mean round: from one end of the cut to the other."""
         return 2 * self.limit
 
-    def answer(self, taken: Taken) -> Tensor:
+    def answer(self, drawn: Drawn) -> Tensor:
         """Mean loss here minus mean loss at `before`."""
-        changes = loss_changes(self.task, self.before, taken)
+        changes = loss_changes(self.task, self.before, drawn)
         mean = changes.sum() / max(len(changes), 1)
         # A loss that is not a number is judged as the worst there is, so that it cannot help a candidate in.
         return torch.nan_to_num(mean, nan=self.limit).clamp(-self.limit, self.limit)
@@ -123,17 +123,17 @@ class LossGain:
         """One example adds at most one unit."""
         return 1.0
 
-    def answer(self, taken: Taken) -> Tensor:
+    def answer(self, drawn: Drawn) -> Tensor:
         """Add up the gains; one that is not a number counts as a full loss."""
-        gains = -loss_changes(self.task, self.before, taken) / self.limit
+        gains = -loss_changes(self.task, self.before, drawn) / self.limit
         return torch.nan_to_num(gains, nan=-1.0).clamp(-1, 1).sum()
 
 
-def loss_changes(task: Task, before: Tensor, taken: Taken) -> Tensor:
+def loss_changes(task: Task, before: Tensor, drawn: Drawn) -> Tensor:
     """Each example's loss here minus its loss at `before`."""
     changes = [torch.zeros(0, dtype=torch.float64)]
     with torch.no_grad():
-        for batch in taken.batches():
+        for batch in drawn.batches():
             here = task.loss(task.model, batch).double()
             with task.flat.moved_to(before):
                 changes.append((here - task.loss(task.model, batch).double()).cpu())

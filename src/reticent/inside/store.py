@@ -26,7 +26,7 @@ MOST_BYTES, MOST_EXAMPLES = 2**24, 8192
 
 
 class Store(Protocol):
-    """Examples that can be counted and taken."""
+    """Examples that can be counted and drawn."""
 
     def __len__(self) -> int: ...
 
@@ -121,21 +121,21 @@ def moved(batch: Batch, device: Device) -> Batch:
 
 def blank(batch: Batch, rows: int) -> Batch:
     """A made-up batch of the same shapes and types: models are probed with it, never with real examples."""
-    coins = torch.Generator().manual_seed(0)
+    rng = torch.Generator().manual_seed(0)
 
     def make(part: Tensor) -> Tensor:
         shape = (rows, *part.shape[1:])
         if part.dtype.is_floating_point:
-            return torch.rand(shape, generator=coins, dtype=part.dtype)
-        return torch.randint(0, 2, shape, generator=coins).to(part.dtype)
+            return torch.rand(shape, generator=rng, dtype=part.dtype)
+        return torch.randint(0, 2, shape, generator=rng).to(part.dtype)
 
     return mapped(batch, make)
 
 
-def store(examples: Any) -> Store:
+def as_store(examples: Any) -> Store:
     """A store for a tuple of arrays or tensors, a single array, or a map-style dataset.
 
-    >>> xs = store((np.zeros((5, 2), np.float32), np.arange(5)))
+    >>> xs = as_store((np.zeros((5, 2), np.float32), np.arange(5)))
     >>> len(xs), xs.take(np.array([1, 3]))[1]
     (5, tensor([1, 3]))
     """

@@ -57,7 +57,7 @@ class Flat:
         """The parameters themselves, in the order of the vector."""
         return iter(self._parameters.values())
 
-    def point(self, direction: Tensor) -> None:
+    def set_grad(self, direction: Tensor) -> None:
         """Put a direction where a torch optimizer looks for it: in the parameters' `.grad`."""
         for name, view in self.views(direction).items():
             self._parameters[name].grad = view

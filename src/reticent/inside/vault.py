@@ -1,4 +1,4 @@
-"""The vault: sole holder of examples, secret coins and ledger; its `release` is the only way out."""
+"""The vault: sole holder of examples, secret randomness and ledger; its `release` is the only way out."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from torch import Tensor
 
 from reticent.accounting import Allowance, Entry, Event, Ledger
 from reticent.errors import BudgetSpent, SettingError
-from reticent.inside.coins import Coins
-from reticent.inside.dials import Dials
-from reticent.inside.draws import Choosy, Draw, Sampler
+from reticent.inside.drawn import Drawn
+from reticent.inside.draws import Draw, Restricted, Sampler
 from reticent.inside.mechanisms import Mechanism
 from reticent.inside.queries import Query
+from reticent.inside.randomness import Randomness
 from reticent.inside.sealed import Sealed
+from reticent.inside.settings import RoundSettings
 from reticent.inside.store import Batch, Device, Store, as_bytes, blank, leaves, moved
-from reticent.inside.taken import Taken
 
 _SOME = 256  # examples: enough to notice another dataset, and a part of one that is looked at whole
 
@@ -28,9 +28,11 @@ class Vault:
     Promise: for every value `release` hands out there is an entry in the ledger, on disk, that covers it.
     """
 
-    def __init__(self, examples: Store, *, coins: Coins, ledger: Ledger, allowance: Allowance, device: Device = "cpu"):
+    def __init__(
+        self, examples: Store, *, randomness: Randomness, ledger: Ledger, allowance: Allowance, device: Device = "cpu"
+    ):
         self._examples = examples
-        self._coins = coins
+        self._randomness = randomness
         self._device = device
         self._allowance = allowance
         self._round = self._draws = self._asks = self._noises = self._entries = 0
@@ -53,15 +55,15 @@ class Vault:
         size = len(self._examples)
         some = np.unique(np.linspace(0, size - 1, min(size, _SOME)).astype(np.int64))
         parts = np.array_split(np.arange(size), max(1, size // _SOME)) if every else [some]
-        seals = [self._coins.seal(str(size).encode(), *map(as_bytes, self._leaves(part))) for part in parts]
-        return seals[0] if len(seals) == 1 else self._coins.seal(*(seal.encode() for seal in seals))
+        seals = [self._randomness.seal(str(size).encode(), *map(as_bytes, self._leaves(part))) for part in parts]
+        return seals[0] if len(seals) == 1 else self._randomness.seal(*(seal.encode() for seal in seals))
 
     def _leaves(self, rows: np.ndarray) -> Sequence[Tensor]:
         return leaves(self._examples.take(rows))
 
     @contextmanager
     def round(self, number: int) -> Iterator[None]:
-        """Everything that happens inside belongs to this round; coins and ledger lines are numbered by it."""
+        """Everything that happens inside belongs to this round; random streams and ledger lines are numbered by it."""
         self._round = number
         self._draws = self._asks = self._noises = self._entries = 0
         before = {name: part.clone() for name, part in self.memory.items()}
@@ -86,27 +88,27 @@ class Vault:
         finally:
             self._attempt = None
 
-    def draw(self, sampler: Sampler, dials: Dials) -> Draw:
+    def draw(self, sampler: Sampler, settings: RoundSettings) -> Draw:
         """Choose who takes part; who it is stays in the vault."""
-        coins = self._coins.at(self._round, "draw", self._draws)
+        rng = self._randomness.stream(self._round, "draw", self._draws)
         self._draws += 1
-        return sampler.draw(dials, coins, self.memory)
+        return sampler.draw(settings, rng, self.memory)
 
     def ask(self, query: Query, draw: Draw) -> Sealed:
         """Answer a query for the examples drawn, sealed."""
-        if isinstance(draw.sampler, Choosy) and not draw.sampler.serves(query):
+        if isinstance(draw.sampler, Restricted) and not draw.sampler.serves(query):
             raise SettingError(f"{draw.sampler} is not charged for {type(query).__name__}: nothing was released")
-        coins = self._coins.at(self._round, "ask", self._asks)
+        rng = self._randomness.stream(self._round, "ask", self._asks)
         self._asks += 1
-        taken = Taken(draw, coins, self.memory, self._examples, self._device)
-        return Sealed(query.answer(taken), query.sensitivity, draw)
+        drawn = Drawn(draw, rng, self.memory, self._examples, self._device)
+        return Sealed(query.answer(drawn), query.sensitivity, draw)
 
     def release(self, sealed: Sealed, mechanism: Mechanism) -> Tensor:
         """The door: refuse if over budget, write the ledger, then add noise."""
         self._charge(sealed.draw.amplify(mechanism.event()), sealed)
-        coins = self._coins.at(self._round, "noise", self._noises)
+        rng = self._randomness.stream(self._round, "noise", self._noises)
         self._noises += 1
-        return mechanism._open(sealed, coins)
+        return mechanism._open(sealed, rng)
 
     def _charge(self, event: Event, sealed: Sealed) -> None:
         if self._attempt is None:
@@ -118,7 +120,7 @@ class Vault:
             self._attempt.written = True
 
     def _write(self, event: Event, sealed: Sealed) -> None:
-        entry = Entry(self._round, self._entries, event, self._coins.seal(as_bytes(sealed._value)))
+        entry = Entry(self._round, self._entries, event, self._randomness.seal(as_bytes(sealed._value)))
         if not self.ledger.holds(entry) and not self._allowance.covers(event):
             raise BudgetSpent(
                 f"round {self._round} would release {event}, which the plan of this run does not cover: "

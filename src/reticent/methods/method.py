@@ -6,7 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 
 from reticent.accounting import Event
-from reticent.inside import Bound, Clip, Dials, GaussianNoise, GradientSum, Mechanism, Poisson, Query, Sampler, Task
+from reticent.inside import (
+    Bound,
+    Clip,
+    GaussianNoise,
+    GradientSum,
+    Mechanism,
+    Poisson,
+    Query,
+    RoundSettings,
+    Sampler,
+    Task,
+)
 from reticent.outside import Averaged, Charge, Control, Direction, Gate, Open, Steady
 
 
@@ -25,7 +36,7 @@ class Method:
     max_grad_norm: float = 1.0
     sampler: Sampler = Poisson()  # noqa: RUF009 - stages are frozen
     bound: Bound = Clip()  # noqa: RUF009
-    query: Callable[[Task, Bound, Dials], Query] = GradientSum
+    query: Callable[[Task, Bound, RoundSettings], Query] = GradientSum
     noise: Callable[[float], Mechanism] = GaussianNoise
     direction: Direction = Averaged()  # noqa: RUF009
     gate: Gate = Open()  # noqa: RUF009
@@ -41,14 +52,14 @@ class Method:
         )
         return f"Method({', '.join(words)})"
 
-    def turned(self, dials: Dials, number: int) -> Dials:
-        """The dials of one round, from those the run was planned with."""
-        return self.control.turn(replace(dials, number=number))
+    def turned(self, settings: RoundSettings, number: int) -> RoundSettings:
+        """The settings of one round, from those the run was planned with."""
+        return self.control.turn(replace(settings, number=number))
 
-    def gradient_event(self, dials: Dials) -> Event:
+    def gradient_event(self, settings: RoundSettings) -> Event:
         """What releasing one noisy gradient costs by itself."""
-        return self.sampler.amplify(self.noise(dials.noise_multiplier).event(), dials)
+        return self.sampler.amplify(self.noise(settings.noise_multiplier).event(), settings)
 
-    def charge(self, dials: Dials) -> Charge:
-        """What one round with these dials writes into the ledger."""
-        return self.gate.charge(self.gradient_event(dials), dials)
+    def charge(self, settings: RoundSettings) -> Charge:
+        """What one round with these settings writes into the ledger."""
+        return self.gate.charge(self.gradient_event(settings), settings)

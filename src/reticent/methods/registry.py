@@ -1,29 +1,64 @@
-"""Every method by its name."""
+"""Every method by its name: the files of papers/, and what other packages bring by the entry point reticent.methods."""
 
 from __future__ import annotations
 
+import importlib
 import inspect
-from collections.abc import Callable
-from typing import Any
+import pkgutil
+from collections.abc import Iterator
+from functools import cache
+from importlib.metadata import entry_points
 
+from reticent.about import KINDS, About, Row, row
 from reticent.errors import SettingError, UnknownName
-from reticent.methods import auto_s, dpagd, dpis, dpsgd, dpsign, dpsur, noise_decay, pd_sgd, sa_dpsgd
-from reticent.methods.about import About, row
+from reticent.methods import papers
 from reticent.methods.method import Method
 
-_METHODS: dict[str, tuple[Callable[..., Method], About]] = {
-    "dpsgd": (dpsgd.dpsgd, dpsgd.ABOUT_DPSGD),
-    "dpadam": (dpsgd.dpadam, dpsgd.ABOUT_DPADAM),
-    "dpsur": (dpsur.dpsur, dpsur.ABOUT),
-    "sa_dpsgd": (sa_dpsgd.sa_dpsgd, sa_dpsgd.ABOUT),
-    "dpis": (dpis.dpis, dpis.ABOUT),
-    "dpsign_sgd": (dpsign.dpsign_sgd, dpsign.ABOUT_SGD),
-    "dpsign_adam": (dpsign.dpsign_adam, dpsign.ABOUT_ADAM),
-    "pd_sgd": (pd_sgd.pd_sgd, pd_sgd.ABOUT),
-    "auto_s": (auto_s.auto_s, auto_s.ABOUT),
-    "noise_decay": (noise_decay.noise_decay, noise_decay.ABOUT),
-    "dpagd": (dpagd.dpagd, dpagd.ABOUT),
-}
+GROUP = "reticent.methods"
+
+
+@cache
+def abouts() -> dict[str, About]:
+    """What each method's own file says about it, by name: the base first, then the papers, then the baselines.
+
+    >>> list(abouts())[:2]
+    ['dpsgd', 'dpadam']
+    """
+    found: dict[str, About] = {}
+    for about in _ours():
+        found[about.name] = about
+    for about in _from_other_packages():
+        if about.name in found:
+            raise SettingError(f"two packages bring a method called {about.name}: remove one of them")
+        found[about.name] = about
+    return dict(sorted(found.items(), key=lambda item: KINDS.index(item[1].kind)))
+
+
+def _ours() -> Iterator[About]:
+    """`ABOUT` of every file in papers/, one or several."""
+    names = sorted(module.name for module in pkgutil.iter_modules(papers.__path__))
+    for name in names:
+        yield from _told(importlib.import_module(f"{papers.__name__}.{name}").ABOUT)
+
+
+def _from_other_packages() -> Iterator[About]:
+    """An entry point names a module with `ABOUT`, or an `About` itself."""
+    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+        try:
+            loaded = point.load()
+            yield from _told(getattr(loaded, "ABOUT", loaded))
+        except Exception as error:
+            raise SettingError(
+                f"the method {point.name} ({point.value}) of an installed package cannot be loaded: {error}"
+            ) from error
+
+
+def _told(about: object) -> tuple[About, ...]:
+    found = about if isinstance(about, tuple) else (about,)
+    for part in found:
+        if not isinstance(part, About):
+            raise SettingError(f"ABOUT must be an About, or a tuple of them, not {part!r}")
+    return found
 
 
 def names() -> list[str]:
@@ -32,10 +67,10 @@ def names() -> list[str]:
     >>> names()[0]
     'dpsgd'
     """
-    return list(_METHODS)
+    return list(abouts())
 
 
-def get(name: str, **chosen: Any) -> Method:
+def get(name: str, **chosen: object) -> Method:
     """A method by name, with options where they differ from its defaults.
 
     >>> get("dpsgd", max_grad_norm=0.1).max_grad_norm
@@ -46,26 +81,29 @@ def get(name: str, **chosen: Any) -> Method:
         if option not in known:
             raise UnknownName(f"option of {name}", option, known)
     try:
-        return _METHODS[name][0](**chosen)
+        made = abouts()[name].make(**chosen)
     except TypeError as error:
         raise SettingError(f"{name}: {error}") from error
+    if not isinstance(made, Method):
+        raise SettingError(f"{name} makes a {type(made).__name__}, not a Method: see docs/add-a-method.md")
+    return made
 
 
-def options(name: str) -> dict[str, Any]:
+def options(name: str) -> dict[str, object]:
     """The options of a method with their defaults.
 
     >>> options("dpsgd")
     {'noise_multiplier': None, 'max_grad_norm': 1.0}
     """
-    if name not in _METHODS:
-        raise UnknownName("method", name, _METHODS)
-    return {option: how.default for option, how in inspect.signature(_METHODS[name][0]).parameters.items()}
+    if name not in abouts():
+        raise UnknownName("method", name, abouts())
+    return {option: how.default for option, how in inspect.signature(abouts()[name].make).parameters.items()}
 
 
-def listing() -> list[dict[str, Any]]:
+def listing() -> list[Row]:
     """The table of every method: the stage it changes, its guarantee, paper, equations, and options.
 
     >>> [row["changes"] for row in listing() if row["name"] == "auto_s"]
     ['bound: normalise instead of clip']
     """
-    return [row(name, about, options(name)) for name, (_, about) in _METHODS.items()]
+    return [row(about, options(name)) for name, about in abouts().items()]

@@ -54,6 +54,6 @@ def _normalise(inputs: tuple[int, ...], groups: int | None) -> list[nn.Module]:
     if len(inputs) != 3 or inputs[0] not in (_GREY, _COLOUR):
         raise ModelError(
             f"scattering networks need features of {_GREY} or {_COLOUR} channels, not inputs of shape {inputs}: "
-            "use reticent.data.features(dataset, 'scattering'), or --features scattering"
+            "use reticent.data.extract(dataset, 'scattering'), or --features scattering"
         )
     return [] if groups is None else [nn.GroupNorm(groups, inputs[0], affine=False)]

@@ -2,16 +2,16 @@
 
 from reticent.outside.adaptive import Adaptive, Listening
 from reticent.outside.after import After
-from reticent.outside.annealing import Annealed, PrivateAnswer, PublicHoldout
 from reticent.outside.averaging import TailAverage
-from reticent.outside.best_length import BestLength
 from reticent.outside.controls import Control, Steady
-from reticent.outside.decay import ExponentialDecay, NoiseDecay, PolynomialDecay, StepDecay, TimeDecay
-from reticent.outside.deniability import PlausibleDeniability, RandomRejection
 from reticent.outside.directions import Averaged, Direction, Sign
-from reticent.outside.gates import Charge, Claiming, Gate, Open, Proposal, Terms
-from reticent.outside.importance import NormPlan
-from reticent.outside.selective import NoisyTest, Selective, SmoothTest
+from reticent.outside.dpagd import BestLength
+from reticent.outside.dpis import NormPlan
+from reticent.outside.dpsur import NoisyTest, Selective, SmoothTest
+from reticent.outside.gates import Charge, Claiming, Gate, Open, Proof, Proposal
+from reticent.outside.noise_decay import ExponentialDecay, NoiseDecay, PolynomialDecay, StepDecay, TimeDecay
+from reticent.outside.pd_sgd import PlausibleDeniability, RandomRejection
+from reticent.outside.sa_dpsgd import Annealed, PrivateAnswer, PublicHoldout
 from reticent.outside.trial import Trial
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "PlausibleDeniability",
     "PolynomialDecay",
     "PrivateAnswer",
+    "Proof",
     "Proposal",
     "PublicHoldout",
     "RandomRejection",
@@ -43,7 +44,6 @@ __all__ = [
     "Steady",
     "StepDecay",
     "TailAverage",
-    "Terms",
     "TimeDecay",
     "Trial",
 ]

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from reticent.accounting import Budget, RenyiFilter
-from reticent.inside import Dials, Task, Vault
+from reticent.inside import RoundSettings, Task, Vault
 
 
 @dataclass(frozen=True, eq=False)
 class Started:
-    """What an adaptive stage fixes before the run: itself, the first dials, the filter, and how many rounds at most."""
+    """What an adaptive stage fixes before the run: itself, the first settings, the filter, the most rounds."""
 
     stage: Adaptive
-    dials: Dials
+    settings: RoundSettings
     filter: RenyiFilter
     rounds: int
 
@@ -23,15 +23,15 @@ class Started:
 class Adaptive(Protocol):
     """A stage whose later releases depend on earlier ones."""
 
-    def start(self, dials: Dials, rounds: int, budget: Budget) -> Started:
+    def start(self, settings: RoundSettings, rounds: int, budget: Budget) -> Started:
         """All that is fixed in advance."""
         ...
 
 
 @runtime_checkable
 class Listening(Protocol):
-    """A control that asks the vault before a round, through the door, and turns the dials by the answer."""
+    """A control that asks the vault before a round, through the door, and turns the settings by the answer."""
 
-    def listen(self, dials: Dials, vault: Vault, task: Task) -> Dials:
-        """The dials from this round on."""
+    def listen(self, settings: RoundSettings, vault: Vault, task: Task) -> RoundSettings:
+        """The settings from this round on."""
         ...

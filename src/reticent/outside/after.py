@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reticent.accounting import Event
-from reticent.inside import Dials
-from reticent.outside.gates import Charge, Gate, Open, Proposal, Terms
+from reticent.inside import RoundSettings
+from reticent.outside.gates import Charge, Gate, Open, Proof, Proposal
 
 
 @dataclass(frozen=True)
@@ -22,17 +22,17 @@ class After:
         return self.gate.attempts
 
     @property
-    def terms(self) -> Terms:
+    def proof(self) -> Proof:
         """Those of the later gate."""
-        return self.gate.terms
+        return self.gate.proof
 
-    def charge(self, gradient: Event, dials: Dials) -> Charge:
+    def charge(self, gradient: Event, settings: RoundSettings) -> Charge:
         """A plain release first, the gate's own charge later."""
-        return self._now(dials).charge(gradient, dials)
+        return self._now(settings).charge(gradient, settings)
 
     def settle(self, proposal: Proposal) -> bool:
         """As the gate of this round says."""
-        return self._now(proposal.dials).settle(proposal)
+        return self._now(proposal.settings).settle(proposal)
 
-    def _now(self, dials: Dials) -> Gate:
-        return Open() if dials.number < self.rounds else self.gate
+    def _now(self, settings: RoundSettings) -> Gate:
+        return Open() if settings.number < self.rounds else self.gate

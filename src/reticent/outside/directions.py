@@ -7,13 +7,13 @@ from typing import Protocol
 
 from torch import Tensor
 
-from reticent.inside import Dials
+from reticent.inside import RoundSettings
 
 
 class Direction(Protocol):
     """A change of a released vector; free, because what was released is already paid for."""
 
-    def point(self, released: Tensor, dials: Dials) -> Tensor:
+    def apply(self, released: Tensor, settings: RoundSettings) -> Tensor:
         """The direction the optimizer is given."""
         ...
 
@@ -22,25 +22,25 @@ class Direction(Protocol):
 class Averaged:
     """The released sum over the declared batch size, never over the number of examples that happened to be drawn."""
 
-    def point(self, released: Tensor, dials: Dials) -> Tensor:
+    def apply(self, released: Tensor, settings: RoundSettings) -> Tensor:
         """Sum / expected batch size.
 
         >>> import torch
-        >>> Averaged().point(torch.tensor([5.0]), Dials(100, 10, 1.0, 1.0))
+        >>> Averaged().apply(torch.tensor([5.0]), RoundSettings(100, 10, 1.0, 1.0))
         tensor([0.5000])
         """
-        return released / dials.batch_size
+        return released / settings.batch_size
 
 
 @dataclass(frozen=True)
 class Sign:
     """Only the sign of each coordinate (Ghosh & Das 2024, algorithm 3); post-processing: it costs no privacy."""
 
-    def point(self, released: Tensor, dials: Dials) -> Tensor:  # noqa: ARG002 - a sign has no scale
+    def apply(self, released: Tensor, settings: RoundSettings) -> Tensor:  # noqa: ARG002 - a sign has no scale
         """+1, -1, or 0 for an exact 0.
 
         >>> import torch
-        >>> Sign().point(torch.tensor([-0.2, 3.0]), Dials(10, 1, 1.0, 1.0))
+        >>> Sign().apply(torch.tensor([-0.2, 3.0]), RoundSettings(10, 1, 1.0, 1.0))
         tensor([-1.,  1.])
         """
         return released.sign()

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 from torch import Tensor
 
 from reticent.accounting import Event
-from reticent.accounting.claimed import Claim
-from reticent.inside import Dials, Query, Sealed, Task, Vault
+from reticent.accounting.claims.claimed import PaperClaim
+from reticent.inside import Query, RoundSettings, Sealed, Task, Vault
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Charge:
 
 
 @dataclass(frozen=True)
-class Terms:
+class Proof:
     """On which route a gate's charge is proved, and what the proof takes for granted."""
 
     route: str = ""
@@ -38,7 +38,7 @@ class Proposal:
 
     vault: Vault
     task: Task
-    dials: Dials
+    settings: RoundSettings
     query: Query
     sealed: Sealed
     released: Tensor
@@ -48,7 +48,7 @@ class Proposal:
     """How many were dropped in a row before this one."""
     coin: float
     changes: dict[str, Any] = field(default_factory=dict)
-    """Dials the gate wants changed from the next round on; public."""
+    """RoundSettings the gate wants changed from the next round on; public."""
 
 
 class Gate(Protocol):
@@ -60,11 +60,11 @@ class Gate(Protocol):
         ...
 
     @property
-    def terms(self) -> Terms:
+    def proof(self) -> Proof:
         """How the charge is proved."""
         ...
 
-    def charge(self, gradient: Event, dials: Dials) -> Charge:
+    def charge(self, gradient: Event, settings: RoundSettings) -> Charge:
         """What a round costs whose gradient release is `gradient`."""
         ...
 
@@ -77,7 +77,7 @@ class Gate(Protocol):
 class Claiming(Protocol):
     """A gate whose paper charges otherwise than we can prove."""
 
-    def claim(self, gradient: Event, dials: Dials, kept: int, delta: float) -> Claim | None:
+    def claim(self, gradient: Event, settings: RoundSettings, kept: int, delta: float) -> PaperClaim | None:
         """What the paper would say after so many kept updates; never a guarantee."""
         ...
 
@@ -86,14 +86,14 @@ class Claiming(Protocol):
 class Open:
     """Every update is kept."""
 
-    terms: ClassVar[Terms] = Terms()
+    proof: ClassVar[Proof] = Proof()
 
     @property
     def attempts(self) -> int:
         """One."""
         return 1
 
-    def charge(self, gradient: Event, dials: Dials) -> Charge:  # noqa: ARG002 - only the gradient is paid for
+    def charge(self, gradient: Event, settings: RoundSettings) -> Charge:  # noqa: ARG002 - only the gradient is paid for
         """The gradient's own event."""
         return Charge((gradient,))
 

@@ -22,7 +22,7 @@ class Trial:
     >>> net = torch.nn.Linear(1, 1); flat = Flat(net); sgd = torch.optim.SGD(net.parameters(), lr=1.0, momentum=0.9)
     >>> before = flat.vector.clone()
     >>> with Trial(flat, sgd):
-    ...     flat.point(torch.ones(2)); sgd.step()
+    ...     flat.set_grad(torch.ones(2)); sgd.step()
     >>> torch.equal(flat.vector, before), len(sgd.state)
     (True, 0)
     """

@@ -2,7 +2,7 @@
 
 from reticent.report.page import render, write_page
 from reticent.report.results import Results, read
-from reticent.report.statement import Statement, statement
+from reticent.report.statement import Statement, make_statement
 from reticent.report.summary import Row, Spread, summarise, to_csv
 
 __all__ = [
@@ -10,9 +10,9 @@ __all__ = [
     "Row",
     "Spread",
     "Statement",
+    "make_statement",
     "read",
     "render",
-    "statement",
     "summarise",
     "to_csv",
     "write_page",

@@ -2,22 +2,9 @@
 
 from __future__ import annotations
 
-PRINTED = {
-    "plain": "Without privacy",
-    "dpsgd": "DP-SGD",
-    "dpadam": "DP-Adam",
-    "dpsur": "DPSUR",
-    "sa_dpsgd": "SA-DPSGD",
-    "dpis": "DPIS",
-    "dpsign_sgd": "DPSignSGD",
-    "dpsign_adam": "DPSignAdam",
-    "pd_sgd": "PD-SGD",
-    "auto_s": "AUTO-S",
-    "noise_decay": "Noise decay",
-    "dpagd": "DPAGD",
-    "advreg": "AdvReg",
-    "selena": "SELENA",
-}
+from reticent import catalogue
+
+WITHOUT = {"plain": "Without privacy"}
 
 
 def printed(label: str) -> str:
@@ -27,4 +14,5 @@ def printed(label: str) -> str:
     ('DP-SGD', 'DPSUR smooth', 'DP-SGD 2x gradients')
     """
     method, _, variant = label.partition("-")
-    return " ".join([PRINTED.get(method, method), *variant.split("-")]).strip()
+    titles = WITHOUT | {name: about.title for name, about in catalogue.abouts().items()}
+    return " ".join([titles.get(method, method), *variant.split("-")]).strip()

@@ -17,7 +17,7 @@ from reticent.report.facts import facts, title
 from reticent.report.limits import caught_at_most, right_at_most
 from reticent.report.names import printed
 from reticent.report.results import Record, Results, read
-from reticent.report.statement import percent, statement
+from reticent.report.statement import make_statement, percent
 from reticent.report.summary import summarise
 from reticent.report.verdict import verdicts
 
@@ -41,7 +41,7 @@ def render(results: Results) -> str:
     firsts = {(run["label"], run["target_epsilon"]): run for run in reversed(results.done)}
     private_first = sorted(rows, key=lambda row: row.kind == "plain")
     ordered = [firsts[row.label, row.target_epsilon] for row in private_first if row.seeds]
-    statements = [statement(run, results, rows) for run in ordered]
+    statements = [make_statement(run, results, rows) for run in ordered]
     return (
         _environment()
         .get_template("page.html")

@@ -33,7 +33,7 @@ class Statement:
         return {"title": self.title, "run": self.run, "status": self.status, "headline": self.headline, **self.fields}
 
 
-def statement(run: Record, results: Results, rows: list[Row]) -> Statement:
+def make_statement(run: Record, results: Results, rows: list[Row]) -> Statement:
     """The statement of one finished run, with what the other results say about it."""
     guarantee = Guarantee.from_json(run["guarantee"])
     fields = {
@@ -227,15 +227,15 @@ def _seeds(spread: Spread) -> str:
 
 
 def _implementation(run: Record, guarantee: Guarantee) -> Sentences:
-    coins = (
+    rng = (
         "Seeded, so that it can be repeated: whoever knows the seed can subtract the noise. Not for release."
         if guarantee.seeded
-        else "Noise and draws come from fresh secret coins."
+        else "Noise and draws come from fresh secret randomness."
     )
     versions = ", ".join(f"{name} {number}" for name, number in (run.get("versions") or {}).items() if number)
     where = [f"Commit {run['commit']}."] if run.get("commit") else []
     return [
-        *([coins] if run["kind"] == "private" else []),
+        *([rng] if run["kind"] == "private" else []),
         *([f"{versions}; {run['machine']}."] if versions else []),
         *where,
     ]

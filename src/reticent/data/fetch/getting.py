@@ -7,15 +7,15 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from reticent.data import adult, checkins, cifar, imdb, mnist
-from reticent.data.arrays import fresh_folder
 from reticent.data.catalogue import resolve
 from reticent.data.fetch.sources import Local, Source
 from reticent.data.fetch.table import SOURCES
 from reticent.data.fetch.transfer import Report
-from reticent.data.places import data_folder
-from reticent.data.stored import Stored
-from reticent.data.vectors import GLOVE
+from reticent.data.loading.arrays import fresh_folder
+from reticent.data.loading.places import data_folder
+from reticent.data.loading.stored import Stored
+from reticent.data.sets import adult, checkins, cifar, imdb, mnist
+from reticent.data.sets.vectors import GLOVE
 from reticent.errors import DataError
 
 STORED: dict[str, Stored] = {

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from reticent.data.archives import read_members
 from reticent.data.fetch.clients import fetch_package, unpack_deb
 from reticent.data.fetch.transfer import Report, download
+from reticent.data.loading.archives import read_members
 from reticent.errors import DataError
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from reticent.data.cifar import STRIPS
 from reticent.data.fetch.sources import Official, Package, Source
-from reticent.data.mnist import FILES
+from reticent.data.sets.cifar import STRIPS
+from reticent.data.sets.mnist import FILES
 
 _IDX = tuple(f"{file}.gz" for file in FILES.values())
 _SHOKRI = "https://github.com/privacytrustlab/datasets/raw/master/"

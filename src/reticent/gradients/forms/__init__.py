@@ -7,6 +7,6 @@ from reticent.gradients.forms.lookup import Lookup
 from reticent.gradients.forms.outer import Outer
 from reticent.gradients.forms.patches import Patches
 from reticent.gradients.forms.pulled import Pull, Pulled
-from reticent.gradients.forms.stacked import Stacked
+from reticent.gradients.forms.stacked import StackedForm
 
-__all__ = ["Dense", "Form", "Lookup", "Outer", "Patches", "Pull", "Pulled", "Stacked"]
+__all__ = ["Dense", "Form", "Lookup", "Outer", "Patches", "Pull", "Pulled", "StackedForm"]

@@ -11,7 +11,7 @@ from reticent.gradients.forms.dense import Form
 
 
 @dataclass(frozen=True, eq=False)
-class Stacked(Form):
+class StackedForm(Form):
     """Gradients of blocks of rows, one form a block, of `sizes` rows each."""
 
     blocks: tuple[Form, ...]
@@ -20,7 +20,7 @@ class Stacked(Form):
     def measure(self) -> tuple[Tensor, Form]:
         measured = [block.measure() for block in self.blocks]
         total = torch.stack([squares for squares, _ in measured]).sum(0)
-        return total, Stacked(tuple(form for _, form in measured), self.sizes)
+        return total, StackedForm(tuple(form for _, form in measured), self.sizes)
 
     def add_to(self, total: Tensor, weights: Tensor) -> None:
         for block, rows in zip(self.blocks, torch.split(total, list(self.sizes)), strict=True):
@@ -30,4 +30,4 @@ class Stacked(Form):
         return torch.cat([block.dense() for block in self.blocks], dim=1)
 
     def keep(self, rows: Tensor) -> Form:
-        return Stacked(tuple(block.keep(rows) for block in self.blocks), self.sizes)
+        return StackedForm(tuple(block.keep(rows) for block in self.blocks), self.sizes)

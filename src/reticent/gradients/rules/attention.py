@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from reticent.gradients.forms import Dense, Outer, Stacked
+from reticent.gradients.forms import Dense, Outer, StackedForm
 from reticent.gradients.layouts import Layout
 from reticent.gradients.registry import rule
 from reticent.gradients.rules.linear import linear
@@ -117,7 +117,7 @@ def _projected(
         if len(weights) == 3:
             yield from zip(weights, outers, strict=True)
         elif use.wants(weights[0]):
-            yield weights[0], Stacked(outers, tuple(len(value) for value in values))
+            yield weights[0], StackedForm(outers, tuple(len(value) for value in values))
         if use.wants(bias):
             yield bias, Dense(torch.cat([g.sum(1) for g in outgoing], dim=1))
 

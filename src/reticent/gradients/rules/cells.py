@@ -182,7 +182,7 @@ class Gru(Cell):
         return Gates(factors.flatten(3), entering.flatten(3), (state,))
 
 
-class Plain(Cell):
+class PlainCell(Cell):
     """h' = tanh(W x + U h + b)."""
 
     gates = 1
@@ -214,7 +214,7 @@ class Plain(Cell):
         return Gates(factors, factors, (state,))
 
 
-class Rectified(Plain):
+class Rectified(PlainCell):
     """h' = relu(W x + U h + b)."""
 
     def bend(self, values: Tensor) -> None:

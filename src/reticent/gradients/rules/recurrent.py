@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from reticent.gradients.forms import Dense, Outer
 from reticent.gradients.registry import rule
-from reticent.gradients.rules.cells import Cell, Gru, Lstm, Plain, Rectified
+from reticent.gradients.rules.cells import Cell, Gru, Lstm, PlainCell, Rectified
 from reticent.gradients.scratch import empty
 from reticent.gradients.uses import Forms, Use
 
@@ -182,7 +182,7 @@ def _packed(
 
 
 _KINDS: list[tuple[Callable[..., Any], type[Cell]]] = [
-    (torch.lstm, Lstm), (torch.gru, Gru), (torch.rnn_tanh, Plain), (torch.rnn_relu, Rectified)
+    (torch.lstm, Lstm), (torch.gru, Gru), (torch.rnn_tanh, PlainCell), (torch.rnn_relu, Rectified)
 ]  # fmt: skip
 for _function, _cell in _KINDS:
     _recurrent(_function, _cell)

@@ -20,7 +20,7 @@ def _ledger_too_kind(right: Code) -> Code:
 
 @bug(Poisson, "amplify", "the ledger is told half the rate there is")
 def _rate_too_kind(_right: Code) -> Code:
-    return lambda _self, event, dials: Subsampled(dials.rate / 2, event)
+    return lambda _self, event, settings: Subsampled(settings.rate / 2, event)
 
 
 @bug(Vault, "_write", "an empty draw is not written into the ledger")

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from reticent.gradients import norms, norms_and_sum
+from reticent.inside.drawn import Drawn
 from reticent.inside.planted.bug import Code, bug
 from reticent.inside.queries import GradientSum
-from reticent.inside.taken import Taken
 
 
 @bug(GradientSum, "_weigh", "gradients are not clipped")
@@ -22,13 +22,13 @@ def _no_clip(_right: Code) -> Code:
 
 @bug(GradientSum, "_weigh", "the clip factor uses the square of the norm")
 def _clip_by_square(_right: Code) -> Code:
-    return lambda self, found: (self.dials.max_grad_norm / found.square()).clamp(max=1.0)
+    return lambda self, found: (self.settings.max_grad_norm / found.square()).clamp(max=1.0)
 
 
 @bug(GradientSum, "answer", "the mean of the batch is clipped, not each example")
 def _clip_batch_mean(_right: Code) -> Code:
-    def answer(self: GradientSum, taken: Taken) -> Tensor:
-        total, limit = _unclipped(self, taken), self.dials.max_grad_norm * max(len(taken.draw._index), 1)
+    def answer(self: GradientSum, drawn: Drawn) -> Tensor:
+        total, limit = _unclipped(self, drawn), self.settings.max_grad_norm * max(len(drawn.draw._index), 1)
         return total * min(1.0, limit / max(float(total.norm()), 1e-12))
 
     return answer
@@ -36,10 +36,10 @@ def _clip_batch_mean(_right: Code) -> Code:
 
 @bug(GradientSum, "answer", "every layer is clipped to the whole bound")
 def _clip_per_layer(_right: Code) -> Code:
-    def answer(self: GradientSum, taken: Taken) -> Tensor:
+    def answer(self: GradientSum, drawn: Drawn) -> Tensor:
         task, total = self.task, torch.zeros_like(self.task.flat.vector)
         views, trainable = task.flat.views(total), dict(task.model.named_parameters())
-        for batch in taken.batches():
+        for batch in drawn.batches():
             for name in views:
                 with _frozen([p for other, p in trainable.items() if other != name]):
                     norms_and_sum(task.model, task.loss, batch, self._weigh, into={name: views[name]})
@@ -50,11 +50,11 @@ def _clip_per_layer(_right: Code) -> Code:
 
 @bug(GradientSum, "answer", "the norm forgets the biases")
 def _forgotten_bias(_right: Code) -> Code:
-    def answer(self: GradientSum, taken: Taken) -> Tensor:
+    def answer(self: GradientSum, drawn: Drawn) -> Tensor:
         task, total = self.task, torch.zeros_like(self.task.flat.vector)
-        for batch in taken.batches():
+        for batch in drawn.batches():
             with _frozen([p for p in task.model.parameters() if p.ndim == 1]):
-                weights = self.bound.weights(norms(task.model, task.loss, batch), self.dials)
+                weights = self.bound.weights(norms(task.model, task.loss, batch), self.settings)
             norms_and_sum(task.model, task.loss, batch, partial(_given, weights), into=task.flat.views(total))
         return total
 
@@ -75,8 +75,8 @@ def _given(weights: Tensor, _norms: Tensor) -> Tensor:
     return weights
 
 
-def _unclipped(query: GradientSum, taken: Taken) -> Tensor:
+def _unclipped(query: GradientSum, drawn: Drawn) -> Tensor:
     task, total = query.task, torch.zeros_like(query.task.flat.vector)
-    for batch in taken.batches():
+    for batch in drawn.batches():
         norms_and_sum(task.model, task.loss, batch, torch.ones_like, into=task.flat.views(total))
     return total

@@ -8,23 +8,23 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from reticent.inside.coins import Coins
 from reticent.inside.mechanisms import GaussianNoise
 from reticent.inside.planted.bug import Code, bug
+from reticent.inside.randomness import Randomness
 from reticent.inside.sealed import Sealed
 from reticent.inside.vault import Vault
 
 
 @bug(GaussianNoise, "_open", "the noise is forgotten")
 def _no_noise(_right: Code) -> Code:
-    return lambda _self, sealed, _coins: sealed._value.clone()
+    return lambda _self, sealed, _randomness: sealed._value.clone()
 
 
 def _rescaled(right: Code, factor: Callable[[Sealed], float]) -> Code:
     """The same noise, times a factor."""
 
-    def opened(self: GaussianNoise, sealed: Sealed, coins: np.random.Generator) -> Tensor:
-        noise: Tensor = right(self, sealed, coins) - sealed._value
+    def opened(self: GaussianNoise, sealed: Sealed, rng: np.random.Generator) -> Tensor:
+        noise: Tensor = right(self, sealed, rng) - sealed._value
         return sealed._value + factor(sealed) * noise
 
     return opened
@@ -37,7 +37,7 @@ def _half_noise(right: Code) -> Code:
 
 @bug(GaussianNoise, "_open", "the noise is divided by the batch size twice")
 def _noise_over_batch(right: Code) -> Code:
-    return _rescaled(right, lambda sealed: 1 / sealed.draw.dials.batch_size)
+    return _rescaled(right, lambda sealed: 1 / sealed.draw.settings.batch_size)
 
 
 @bug(GaussianNoise, "_open", "the noise ignores the clip norm")
@@ -47,8 +47,8 @@ def _noise_without_clip_norm(right: Code) -> Code:
 
 @bug(GaussianNoise, "_open", "the second half of the parameters gets no noise")
 def _noise_on_some(right: Code) -> Code:
-    def opened(self: GaussianNoise, sealed: Sealed, coins: np.random.Generator) -> Tensor:
-        released: Tensor = right(self, sealed, coins)
+    def opened(self: GaussianNoise, sealed: Sealed, rng: np.random.Generator) -> Tensor:
+        released: Tensor = right(self, sealed, rng)
         half = released.numel() // 2
         released.view(-1)[half:] = sealed._value.view(-1)[half:]
         return released
@@ -58,14 +58,14 @@ def _noise_on_some(right: Code) -> Code:
 
 @bug(GaussianNoise, "_open", "the noise has the precision of bfloat16")
 def _coarse_noise(right: Code) -> Code:
-    def opened(self: GaussianNoise, sealed: Sealed, coins: np.random.Generator) -> Tensor:
-        noise: Tensor = right(self, sealed, coins) - sealed._value
+    def opened(self: GaussianNoise, sealed: Sealed, rng: np.random.Generator) -> Tensor:
+        noise: Tensor = right(self, sealed, rng) - sealed._value
         return sealed._value + noise.bfloat16().to(noise.dtype)
 
     return opened
 
 
-@bug(Coins, "at", "every round has the same noise")
+@bug(Randomness, "stream", "every round has the same noise")
 def _reused_noise(right: Code) -> Code:
     return lambda self, *place: right(self, *(("noise",) if "noise" in place else place))
 
@@ -83,6 +83,6 @@ def _no_noise_when_empty(right: Code) -> Code:
 def _realised_batch_size(right: Code) -> Code:
     def release(self: Vault, sealed: Sealed, mechanism: Any) -> Tensor:
         released: Tensor = right(self, sealed, mechanism)
-        return released * (sealed.draw.dials.batch_size / max(len(sealed.draw._index), 1))
+        return released * (sealed.draw.settings.batch_size / max(len(sealed.draw._index), 1))
 
     return release

@@ -1,0 +1,1 @@
+"""What the papers claim, computed exactly as they do, and what contradicts it; never a guarantee."""

@@ -1,0 +1,139 @@
+"""Privacy loss distributions of events: the tightest price, valid where every parameter was fixed in advance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from reticent.accounting.events import Composed, Event, Gaussian, Laplace, NoisyMax, SelectiveAttempt, Subsampled
+from reticent.accounting.losses.distribution import Loss, compose, from_atoms, from_library
+from reticent.accounting.losses.gaussian import gaussian_loss, loss_range
+from reticent.accounting.renyi.curves import curve
+from reticent.accounting.selective.loss import attempt_loss
+
+Pair = tuple[Loss, Loss]
+"""The losses of both directions: one record removed, one record added."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """How finely losses are told apart: steps in one standard deviation of an average event's loss, and most points."""
+
+    resolution: float
+    most_points: int
+
+
+FINE, MANY, COARSE = Grid(32, 2**17), Grid(12, 2**17), Grid(6, 2**15)
+"""For a few distinct events, for many, and for searches; all of them err upwards."""
+
+FEW = 8
+
+
+def has_pld(event: Event) -> bool:
+    """Whether the loss distribution of an event is known.
+
+    >>> has_pld(Subsampled(0.1, Gaussian(1.0)))
+    True
+    """
+    match event:
+        case Gaussian(noise_multiplier) | Laplace(noise_multiplier):
+            return noise_multiplier > 0
+        case Subsampled(_, Gaussian(noise_multiplier)) | Subsampled(_, Laplace(noise_multiplier)):
+            return noise_multiplier > 0
+        case SelectiveAttempt(rate, noise_multiplier, validation_rate, accept_low):
+            return rate > 0 and noise_multiplier > 0 and (accept_low > 0 or validation_rate == 0)
+        case NoisyMax():
+            return True
+        case Composed(parts):
+            return all(has_pld(part) for part in parts)
+        case _:
+            return False
+
+
+def distribution(tally: Mapping[Event, int], grid: Grid | None = None) -> Pair:
+    """The loss distributions of a whole tally, pessimistic, on a grid chosen from its Renyi curve."""
+    merged = merge_gaussians(tally)
+    step = _grid_step(merged, grid or (FINE if len(merged) <= FEW else MANY))
+    pairs = [event_loss(event, step) for event in merged]
+    counts = list(merged.values())
+    return compose([pair[0] for pair in pairs], counts), compose([pair[1] for pair in pairs], counts)
+
+
+def merge_gaussians(tally: Mapping[Event, int]) -> dict[Event, int]:
+    """The same tally with all plain Gaussians as one: they compose exactly.
+
+    >>> merge_gaussians({Gaussian(2.0): 4})
+    {Gaussian(noise_multiplier=1.0): 1}
+    """
+    precision = 0.0
+    merged: dict[Event, int] = {}
+    for event, count in tally.items():
+        match event:
+            case Gaussian(noise_multiplier):
+                precision += count / noise_multiplier**2
+            case _:
+                merged[event] = merged.get(event, 0) + count
+    if precision:
+        merged[Gaussian(precision**-0.5)] = 1
+    return merged
+
+
+def _grid_step(tally: Mapping[Event, int], grid: Grid) -> float:
+    """Fine against the spread of an average event, coarse enough for the most points; rounded, to be met again."""
+    order = np.array([1.5])
+    variance = sum(count * 2 / 1.5 * float(curve(event, order)[0]) for event, count in tally.items())
+    widest = max([16 * math.sqrt(variance), *(_width(event) for event in tally)])
+    step = math.sqrt(variance) / grid.resolution / max(math.sqrt(sum(tally.values())), 32)
+    return math.exp2(math.floor(4 * math.log2(max(step, widest / grid.most_points))) / 4)
+
+
+def _width(event: Event) -> float:
+    """How far apart the losses of one event can lie."""
+    match event:
+        case Subsampled(rate, Gaussian(noise_multiplier)) | SelectiveAttempt(rate, noise_multiplier):
+            low, high = loss_range(rate, noise_multiplier)
+            return high - low
+        case _:
+            return 0.0
+
+
+@lru_cache(maxsize=256)
+def event_loss(event: Event, step: float) -> Pair:
+    """The loss distributions of one event on a grid."""
+    match event:
+        case Gaussian(noise_multiplier):
+            return gaussian_loss(1.0, noise_multiplier, step)
+        case Subsampled(rate, Gaussian(noise_multiplier)):
+            return gaussian_loss(rate, noise_multiplier, step)
+        case SelectiveAttempt():
+            return attempt_loss(event, step)
+        case NoisyMax(epsilon):
+            response = 1 / (1 + math.exp(-epsilon))  # of all epsilon-DP choices, randomised response is the worst
+            loss = from_atoms([epsilon, -epsilon], [response, 1 - response], step)
+            return loss, loss
+        case Composed(parts):
+            pairs = [event_loss(part, step) for part in parts]
+            ones = [1] * len(parts)
+            return compose([pair[0] for pair in pairs], ones), compose([pair[1] for pair in pairs], ones)
+        case _:
+            return _library_loss(event, step)
+
+
+def _library_loss(event: Event, step: float) -> Pair:
+    """The loss distributions of Laplace noise, from dp-accounting."""
+    from dp_accounting.pld import privacy_loss_distribution  # slow to import, seldom needed
+
+    match event:
+        case Laplace(scale):
+            rate = 1.0
+        case Subsampled(rate, Laplace(scale)):
+            pass
+        case _:
+            raise ValueError(f"no loss distribution is known for {event}")
+    library = privacy_loss_distribution.from_laplace_mechanism
+    pld = library(scale, value_discretization_interval=step, sampling_prob=rate)
+    return from_library(pld._pmf_remove), from_library(pld._pmf_add)

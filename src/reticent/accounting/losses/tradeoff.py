@@ -1,0 +1,94 @@
+"""What an adversary can do at most: delta for every epsilon, and the power of any membership test."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import log_ndtr, ndtr
+
+from reticent.accounting.events import Event, Tally
+from reticent.accounting.losses import pld as losses
+from reticent.accounting.losses.distribution import Loss
+from reticent.accounting.pricing import check_delta, total_curve
+from reticent.accounting.renyi.conversions import to_delta
+from reticent.accounting.renyi.curves import ORDERS
+from reticent.accounting.simplify import tally
+
+Array = NDArray[np.float64]
+Guess = Literal["present", "absent", "either"]
+
+
+def deltas(events: Tally | Iterable[Event], epsilons: Iterable[float]) -> Array:
+    """The delta the events have at each epsilon: the smallest that is proved.
+
+    >>> from reticent.accounting.events import Gaussian
+    >>> deltas([Gaussian(1.0)], [0.0, 1.0]).round(4)
+    array([0.3829, 0.1269])
+    """
+    simple, wanted = tally(events), list(epsilons)
+    total = total_curve(simple)
+    found = np.array([to_delta(ORDERS, total, epsilon) for epsilon in wanted])
+    if simple and all(losses.has_pld(event) for event in simple):
+        laws = losses.distribution(simple)
+        found = np.minimum(found, [max(law.delta(epsilon) for law in laws) for epsilon in wanted])
+    return np.asarray(np.minimum(found, 1.0))
+
+
+def power(events: Tally | Iterable[Event], fpr: Array, guess: Guess = "present") -> Array:
+    """The highest true positive rate any test of one record's membership can reach at each false positive rate.
+
+    `guess` is what the test claims: that the record is "present", that it is "absent", or whichever is easier.
+
+    >>> from reticent.accounting.events import Gaussian
+    >>> power([Gaussian(1.0)], np.array([0.01, 0.1])).round(3)
+    array([0.092, 0.389])
+    """
+    simple, fpr = tally(events), np.asarray(fpr, dtype=float)
+    if not simple:
+        return fpr
+    if not all(losses.has_pld(event) for event in simple):
+        return _power_by_curve(simple, fpr)
+    removed, added = losses.distribution(simple)
+    laws = {"present": [removed], "absent": [added], "either": [removed, added]}[guess]
+    return np.asarray(np.max([_power(law, fpr) for law in laws], axis=0))
+
+
+def _power(law: Loss, fpr: Array) -> Array:
+    """min over epsilon of exp(epsilon) fpr + delta(epsilon): the profile and the trade-off curve are dual."""
+    slopes = np.exp(np.minimum(law.values, 700.0))
+    intercepts = law.deltas()
+    return np.array([min(1.0, float(np.min(slopes * rate + intercepts))) if rate < 1 else 1.0 for rate in fpr])
+
+
+def _power_by_curve(events: Tally, fpr: Array) -> Array:
+    """The same from (epsilon, delta) pairs of the Renyi curve, in both directions."""
+    total = total_curve(events)
+    best = np.ones(len(fpr))
+    for epsilon in np.geomspace(1e-3, 100, 200):
+        delta = to_delta(ORDERS, total, float(epsilon))
+        best = np.minimum(best, math.exp(epsilon) * fpr + delta)
+        best = np.minimum(best, 1 - math.exp(-epsilon) * np.maximum(1 - delta - fpr, 0.0))
+    return best
+
+
+def mu(epsilon: float, delta: float) -> float:
+    """The mu of the Gaussian trade-off curve through (epsilon, delta): for display only, never a certificate.
+
+    Dong, Roth & Su 2022, corollary 2.13.
+
+    >>> round(mu(4.377, 1e-5), 3)
+    1.0
+    """
+    check_delta(delta)
+
+    def excess(log_mu: float) -> float:
+        scale = math.exp(log_mu)
+        other = math.exp(epsilon + float(log_ndtr(-scale / 2 - epsilon / scale)))
+        return float(ndtr(scale / 2 - epsilon / scale)) - other - delta
+
+    return math.exp(float(brentq(excess, math.log(1e-6), math.log(1e3))))

@@ -1,0 +1,1 @@
+"""Selective release: what an update costs that was kept because a test or a coin said so."""

@@ -1,0 +1,86 @@
+"""Means and deviations of private data: noisy sums through the vault's door, each charged.
+
+Every example counts through a vector of channel means (and one of mean squares) cut to a public length, so what one
+example can change is known beforehand (Tramer and Boneh 2021, with the cuts fixed instead of taken from the data).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from reticent.inside import Drawn, Everyone, GaussianNoise, RoundSettings, Vault
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Released means and standard deviations, one for each channel: public from here on."""
+
+    mean: Tensor
+    std: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureSum:
+    """The sum over examples of what a public function makes of each, every vector cut to the length `limit`."""
+
+    features: Callable[[Tensor], Tensor]
+    limit: float
+
+    @property
+    def sensitivity(self) -> float:
+        """No example's vector is longer than the limit."""
+        return self.limit
+
+    def answer(self, taken: Drawn) -> Tensor:
+        """Add up the cut vectors; one that is not finite counts nothing."""
+        return torch.stack([self._add_up(batch[0]) for batch in taken.batches()]).sum(0)
+
+    @torch.no_grad()
+    def _add_up(self, x: Tensor) -> Tensor:
+        vectors = self.features(x).double()
+        lengths = vectors.flatten(1).norm(dim=1).reshape(-1, *[1] * (vectors.ndim - 1))
+        cut = vectors * (self.limit / lengths).clamp(max=1)
+        return torch.where(torch.isfinite(lengths) & (lengths > 0), cut, 0.0).sum(0)
+
+
+def channel_means(x: Tensor, power: int) -> Tensor:
+    """The mean of x ** power over each channel of each example.
+
+    >>> channel_means(torch.tensor([[[1.0, 3.0]]]), 2)
+    tensor([[5.]], dtype=torch.float64)
+    """
+    return x.double().pow(power).reshape(*x.shape[:2], -1).mean(2)
+
+
+def release_moments(vault: Vault, *, mean_limit: float, square_limit: float, noise_multiplier: float) -> Moments:
+    """Release the channels' means and deviations: two Gaussian releases in the vault's ledger.
+
+    The limits are public: take them from what is known of the data or from public data of the same kind. Channels are
+    the first axis of an example. A variance below the noise on it may have any sign: it counts as large as that noise,
+    so that channels which hardly vary are not blown up by chance.
+    """
+    mean, square = (
+        release_mean(vault, partial(channel_means, power=power), limit=limit, noise_multiplier=noise_multiplier)
+        for power, limit in ((1, mean_limit), (2, square_limit))
+    )
+    noise = noise_multiplier * square_limit / len(vault)
+    std = (square - mean**2).clamp(min=noise).sqrt()
+    return Moments(mean.float(), std.float())
+
+
+def release_mean(
+    vault: Vault, features: Callable[[Tensor], Tensor], *, limit: float, noise_multiplier: float
+) -> Tensor:
+    """Release the mean of what a public function makes of the examples: one Gaussian release in the ledger.
+
+    The function must look at each example by itself.
+    """
+    size = len(vault)
+    draw = vault.draw(Everyone(), RoundSettings(size, size, limit, noise_multiplier))
+    total = vault.release(vault.ask(FeatureSum(features, limit), draw), GaussianNoise(noise_multiplier))
+    return total / size

@@ -1,0 +1,1 @@
+"""From files to arrays: archives, images, tables, memory maps, and the folders they live in."""

@@ -1,0 +1,110 @@
+"""The user's own data: anything indexable as examples, and a small file that describes a dataset on disk.
+
+    name = "hospital"
+    train = "train.csv"           # a table, with a schema
+    test = "test.csv"
+    schema = "schema.toml"
+
+    classes = 2
+    train = ["x.npy", "y.npy"]    # arrays; float ones stay on disk however large, bytes are scaled to [0, 1]
+
+    classes = ["cat", "dog"]
+    train = "photos/train"        # a folder of images for each class
+    size = [32, 32]
+    channels = 3
+
+What such a file says is public: it must be known beforehand, not found out from the private records.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils.data import default_collate
+
+from reticent.data.examples import Dataset, Examples
+from reticent.data.loading.images import image_folder
+from reticent.data.loading.maps import mapped
+from reticent.data.loading.tables import read_schema, table
+from reticent.errors import DataError
+
+
+def as_examples(source: Any, labels: Any = None) -> Examples:
+    """Examples from inputs and labels (arrays, tensors, lists), a pair of them, or any map-style dataset of pairs.
+
+    >>> as_examples([[0.0], [1.0]], [0, 1]).y
+    tensor([0, 1])
+    >>> len(as_examples([(torch.zeros(2), 1), (torch.ones(2), 0)]))
+    2
+    """
+    if isinstance(source, Examples):
+        return source
+    if labels is not None:
+        return Examples(_inputs(source), torch.as_tensor(labels))
+    if isinstance(source, tuple) and len(source) == 2:
+        return as_examples(*source)
+    if hasattr(source, "__getitem__") and hasattr(source, "__len__"):
+        x, y = default_collate([source[row] for row in range(len(source))])
+        return Examples(x, y)
+    raise DataError(
+        f"cannot read examples from {type(source).__name__}: give inputs and labels, or a map-style dataset of pairs"
+    )
+
+
+def _inputs(values: Any) -> torch.Tensor:
+    x = torch.as_tensor(values)
+    return x.float() if x.dtype == torch.float64 else x
+
+
+def describe(path: str | Path) -> Dataset:
+    """The dataset that a description file speaks of; paths in it are relative to the file."""
+    place = Path(path)
+    try:
+        content = tomllib.loads(place.read_text("utf-8"))
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise DataError(f"cannot read the description {place}: {error}") from error
+    if "train" not in content:
+        raise DataError(f"{place}: 'train' is missing: name a table, a folder of images, or [inputs, labels]")
+    train, test = (_part(content, part, place) for part in ("train", "test"))
+    if train is None:
+        raise DataError(f"{place}: 'train' is empty")
+    return Dataset(str(content.get("name", place.stem)), train, test, _classes(content, place), f"described by {place}")
+
+
+def _part(content: Mapping[str, Any], part: str, place: Path) -> Examples | None:
+    named = content.get(part)
+    if named is None:
+        return None
+    if isinstance(named, list):
+        if len(named) != 2:
+            raise DataError(f"{place}: {part} must list two files, inputs and labels, not {named}")
+        return _unit(mapped(*(place.parent / file for file in named)))
+    if "schema" in content:
+        return table(place.parent / named, place.parent / content["schema"])
+    if "size" in content:
+        height, width = content["size"]
+        names = content.get("classes")
+        listed = names if isinstance(names, list) else None
+        return image_folder(
+            place.parent / named, size=(height, width), channels=content.get("channels", 3), classes=listed
+        )
+    raise DataError(f"{place}: a table needs 'schema', a folder of images 'size', arrays a list of two files")
+
+
+def _unit(found: Examples) -> Examples:
+    if found.x.dtype == torch.uint8:
+        return Examples(found.x.float() / 255, found.y)
+    return Examples(_inputs(found.x), found.y)
+
+
+def _classes(content: Mapping[str, Any], place: Path) -> int:
+    if "schema" in content:
+        return len(read_schema(place.parent / content["schema"]).classes)
+    named = content.get("classes")
+    if isinstance(named, list) or (isinstance(named, int) and named > 1):
+        return len(named) if isinstance(named, list) else named
+    raise DataError(f"{place}: 'classes' must say how many there are, or list their names")

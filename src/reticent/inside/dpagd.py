@@ -1,0 +1,59 @@
+"""Choices: how well each of several steps would do, and a noisy pick of the best (DPAGD, Lee & Kifer 2018)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from reticent.accounting import Event, NoisyMax
+from reticent.inside.drawn import Drawn
+from reticent.inside.sealed import Sealed
+from reticent.inside.task import Task
+
+
+@dataclass(frozen=True, eq=False)
+class StepScores:
+    """For each step length, minus the sum of losses after that step, each loss cut to [0, limit]."""
+
+    task: Task
+    start: Tensor
+    direction: Tensor
+    lengths: tuple[float, ...]
+    limit: float
+
+    @property
+    def sensitivity(self) -> float:
+        """One example lowers every score, by at most `limit`."""
+        return self.limit
+
+    def answer(self, drawn: Drawn) -> Tensor:
+        """All scores."""
+        scores = torch.zeros(len(self.lengths), dtype=torch.float64)
+        with torch.no_grad():
+            for batch in drawn.batches():
+                for choice, length in enumerate(self.lengths):
+                    with self.task.flat.moved_to(self.start - length * self.direction):
+                        losses = self.task.loss(self.task.model, batch).double()
+                    scores[choice] -= torch.nan_to_num(losses, nan=self.limit).clamp(0, self.limit).sum().cpu()
+        return scores
+
+
+@dataclass(frozen=True)
+class BestOf:
+    """The index of the largest score after Laplace noise of scale sensitivity / `epsilon` on each.
+
+    `epsilon`-DP because an example moves all scores the same way (Dwork & Roth 2014, claim 3.9).
+    """
+
+    epsilon: float
+
+    def event(self) -> Event:
+        """A noisy maximum."""
+        return NoisyMax(self.epsilon)
+
+    def _open(self, sealed: Sealed, rng: np.random.Generator) -> Tensor:
+        noise = rng.laplace(scale=sealed.sensitivity / self.epsilon, size=len(sealed._value))
+        return torch.argmax(sealed._value + torch.from_numpy(noise))

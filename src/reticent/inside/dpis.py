@@ -1,0 +1,189 @@
+"""Importance sampling: draw examples by what is remembered of their gradient norms (DPIS, Wei et al. 2022)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from reticent.accounting import Event, Subsampled
+from reticent.gradients import norms, norms_and_sum
+from reticent.inside.bounds import Bound
+from reticent.inside.drawn import Drawn
+from reticent.inside.draws import Draw, Memory
+from reticent.inside.settings import RoundSettings
+from reticent.inside.task import Task
+
+REACH, NORM = "reach", "norm"
+"""What is remembered of each example: a bound for its next norm, and its last norm."""
+
+
+@dataclass(frozen=True)
+class ByNorm:
+    """Each example is a candidate with chance min(1, batch_size x remembered bound / norm_total).
+
+    A candidate takes part with a second coin (see `UnitSum`), so that in all an example takes part with chance
+    batch_size x norm / norm_total: at most batch_size x max_grad_norm / norm_total, which is the rate that is charged.
+    """
+
+    spread: float = 5.0
+    """k: how far a norm may grow until the example is looked at again."""
+
+    def draw(self, settings: RoundSettings, rng: np.random.Generator, memory: Memory) -> Draw:
+        """Throw every example's coin."""
+        chance = (settings.batch_size * remembered(memory, settings, self.spread)[REACH] / settings.norm_total).clamp(
+            max=1.0
+        )
+        index = np.flatnonzero(rng.random(settings.size) < chance.numpy())
+        return Draw(index, self, settings)
+
+    def amplify(self, event: Event, settings: RoundSettings) -> Event:
+        """Sub-sampling at the largest chance any example has, both coins together."""
+        return Subsampled(min(1.0, settings.batch_size * settings.max_grad_norm / settings.norm_total), event)
+
+    def serves(self, query: object) -> bool:
+        """Those that throw the second coin; without it a candidate takes part up to `spread` times as often."""
+        return isinstance(query, UnitSum | UnitSumQuery)
+
+
+@dataclass(frozen=True)
+class UnitDirection:
+    """Every example that takes part adds a vector of norm exactly norm_total / size, never more (the third repair)."""
+
+    def weights(self, found: Tensor, settings: RoundSettings) -> Tensor:
+        """(norm_total / size) / norm.
+
+        >>> settings = RoundSettings(100, 10, 1.0, 1.0, norm_total=50.0)
+        >>> found = torch.tensor([0.1, 4.0])
+        >>> found * UnitDirection().weights(found, settings)
+        tensor([0.5000, 0.5000])
+        """
+        usable = torch.isfinite(found) & (found > 0)
+        return torch.where(usable, self.sensitivity(settings) / found, 0.0)
+
+    def sensitivity(self, settings: RoundSettings) -> float:
+        """norm_total / size."""
+        return settings.norm_total / settings.size
+
+
+@dataclass(frozen=True)
+class UnitSum:
+    """Makes the query that draws among the candidates and sums unit directions; `floor` is g_L / C."""
+
+    spread: float = 5.0
+    floor: float = 0.01
+
+    def __call__(self, task: Task, bound: Bound, settings: RoundSettings) -> UnitSumQuery:
+        """The query of one round."""
+        return UnitSumQuery(task, bound, settings, self)
+
+
+@dataclass(frozen=True, eq=False)
+class UnitSumQuery:
+    """The sum of the unit directions of those candidates whose second coin says yes (algorithm 1, lines 14-26)."""
+
+    task: Task
+    bound: Bound
+    settings: RoundSettings
+    rule: UnitSum
+
+    @property
+    def sensitivity(self) -> float:
+        """What the bound promises."""
+        return self.bound.sensitivity(self.settings)
+
+    def answer(self, drawn: Drawn) -> Tensor:
+        """Look at every candidate, remember its norm, and add it up if it takes part."""
+        task, index = self.task, torch.from_numpy(drawn.draw._index)
+        memory = remembered(drawn.memory, self.settings, self.rule.spread)
+        reach, rng = memory[REACH][index], torch.from_numpy(drawn.rng.random(len(index)))
+        total = torch.zeros_like(task.flat.vector)
+        found: list[Tensor] = [torch.zeros(0)]
+
+        def weigh(part: Tensor) -> Tensor:
+            here = slice(sum(map(len, found)), sum(map(len, found)) + len(part))
+            found.append(part.detach().cpu())
+            accepted = rng[here] < self.chance(found[-1], reach[here])
+            weights = self.bound.weights(part, self.settings)
+            weights = torch.where(accepted.to(part.device), weights, torch.zeros_like(weights))
+            if task.diagnostics is not None:
+                task.diagnostics.saw(part, weights)
+            return weights
+
+        for batch in drawn.batches():
+            limit, views = task.max_physical_batch_size, task.flat.views(total)
+            norms_and_sum(task.model, task.loss, batch, weigh, max_physical_batch_size=limit, into=views)
+        self._remember(memory, index, torch.cat(found))
+        return total
+
+    def chance(self, found: Tensor, reach: Tensor) -> Tensor:
+        """The second coin: both together make batch_size x norm / norm_total, also where the first was cut to 1."""
+        settings = self.settings
+        first = (settings.batch_size * reach / settings.norm_total).clamp(max=1.0)
+        return settings.batch_size * self.bounded(found, reach) / (settings.norm_total * first)
+
+    def bounded(self, found: Tensor, reach: Tensor) -> Tensor:
+        """The norm cut to the clip norm and to what was expected; 0 where it is not finite."""
+        known = torch.where(torch.isfinite(found), found.double(), 0.0)
+        return torch.minimum(known, reach).clamp(max=self.settings.max_grad_norm)
+
+    def _remember(self, memory: Memory, index: Tensor, found: Tensor) -> None:
+        known = torch.where(torch.isfinite(found), found.double(), 0.0)
+        least = self.rule.floor * self.settings.max_grad_norm
+        memory[REACH][index] = self.rule.spread * self.bounded(found, memory[REACH][index]).clamp(min=least)
+        memory[NORM][index] = known
+
+
+@dataclass(frozen=True, eq=False)
+class NormTotal:
+    """The sum over all examples of their remembered norms, each cut at `limit` (repaired eq. 11: no sub-sampling)."""
+
+    settings: RoundSettings
+    limit: float
+    spread: float = 5.0
+
+    @property
+    def sensitivity(self) -> float:
+        """One norm counts at most `limit`."""
+        return self.limit
+
+    def answer(self, drawn: Drawn) -> Tensor:
+        """Add up what is remembered; an example never looked at counts fully."""
+        return remembered(drawn.memory, self.settings, self.spread)[NORM].clamp(max=self.limit).sum()
+
+
+@dataclass(frozen=True, eq=False)
+class FreshNorms:
+    """Looks at every example's norm anew, then sums as `NormTotal` does: the paper's start of an epoch."""
+
+    task: Task
+    settings: RoundSettings
+    limit: float
+    spread: float = 5.0
+    floor: float = 0.01
+
+    @property
+    def sensitivity(self) -> float:
+        """One norm counts at most `limit`."""
+        return self.limit
+
+    def answer(self, drawn: Drawn) -> Tensor:
+        """Measure, remember and add up."""
+        task, memory = self.task, remembered(drawn.memory, self.settings, self.spread)
+        size = task.max_physical_batch_size
+        parts = [norms(task.model, task.loss, batch, max_physical_batch_size=size) for batch in drawn.batches()]
+        found = torch.cat([part.detach().cpu().double() for part in parts])
+        known = torch.where(torch.isfinite(found), found, 0.0)
+        memory[NORM].copy_(known)
+        memory[REACH].copy_(self.spread * known.clamp(self.floor * self.limit, self.limit))
+        return known.clamp(max=self.limit).sum()
+
+
+def remembered(memory: Memory, settings: RoundSettings, spread: float) -> Memory:
+    """The memory, begun if it is empty: nothing is known, so every norm may be the largest."""
+    if REACH not in memory:
+        memory[REACH] = torch.full((settings.size,), spread * settings.max_grad_norm, dtype=torch.float64)
+        memory[NORM] = torch.full((settings.size,), float("inf"), dtype=torch.float64)
+    return memory

@@ -1,0 +1,38 @@
+"""Drawn: the examples a draw chose, as a query sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from reticent.inside.draws import Draw
+from reticent.inside.store import Batch, Device, Store, moved
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Everything code inside may use to answer a query: the examples drawn, randomness, and what is remembered."""
+
+    draw: Draw
+    rng: np.random.Generator
+    memory: dict[str, Tensor]
+    _store: Store = field(repr=False)
+    _device: Device = "cpu"
+
+    def batches(self) -> Iterator[Batch]:
+        """The examples drawn, a part at a time; nobody drawn: one batch of length zero."""
+        yield from self._fetch(self.draw._index)
+
+    def others(self) -> Iterator[Iterator[Batch]]:
+        """The same for every other draw that could have been made instead."""
+        return (self._fetch(index) for index in self.draw._others)
+
+    def _fetch(self, index: NDArray[np.int64]) -> Iterator[Batch]:
+        """In parts that bound memory, not the answer."""
+        step = self._store.at_once
+        for start in range(0, max(len(index), 1), step):
+            yield moved(self._store.take(index[start : start + step]), self._device)

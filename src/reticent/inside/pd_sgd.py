@@ -1,0 +1,134 @@
+"""Plausible deniability: batches that could have been drawn instead, and how many explain a noisy gradient (PD-SGD)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from reticent.accounting import Event, Unbounded
+from reticent.inside.bounds import Bound
+from reticent.inside.drawn import Drawn
+from reticent.inside.draws import Draw, Memory
+from reticent.inside.mechanisms import normal_like
+from reticent.inside.sealed import Sealed
+from reticent.inside.settings import RoundSettings
+from reticent.inside.store import Batch
+from reticent.inside.task import Task
+
+NO_DP = Unbounded("plausible deniability is not differential privacy: docs/methods/pd_sgd.md has a counterexample")
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A fresh random split of all examples into batches of about the declared size, one of which is the seed."""
+
+    def draw(self, settings: RoundSettings, rng: np.random.Generator, memory: Memory) -> Draw:  # noqa: ARG002
+        """The seed batch; the others go along, closed."""
+        parts = np.array_split(rng.permutation(settings.size), max(1, round(settings.size / settings.batch_size)))
+        seed = int(rng.integers(len(parts)))
+        return Draw(parts[seed], self, settings, tuple(part for i, part in enumerate(parts) if i != seed))
+
+    def amplify(self, event: Event, settings: RoundSettings) -> Event:  # noqa: ARG002 - whatever the event is
+        """Nothing is proved: in parts of a fixed size, one example more may push another one out."""
+        return NO_DP
+
+
+@dataclass(frozen=True, eq=False)
+class BatchGradient:
+    """The plain gradient of a batch's mean loss: no clipping, so no bound on what one example does."""
+
+    task: Task
+    bound: Bound
+    settings: RoundSettings
+
+    @property
+    def sensitivity(self) -> float:
+        """Not bounded."""
+        return math.inf
+
+    def answer(self, drawn: Drawn) -> Tensor:
+        """The mean gradient of the batch drawn."""
+        if self.task.diagnostics is not None:
+            self.task.diagnostics.took(len(drawn.draw._index))
+        return mean_gradient(self.task, drawn.batches())
+
+
+@dataclass(frozen=True)
+class FixedNoise:
+    """Normal noise of standard deviation `std`, whatever the sensitivity."""
+
+    std: float
+
+    def event(self) -> Event:
+        """Nothing is proved."""
+        return NO_DP
+
+    def _open(self, sealed: Sealed, rng: np.random.Generator) -> Tensor:
+        return normal_like(sealed._value, rng).mul_(self.std).add_(sealed._value)
+
+
+@dataclass(frozen=True)
+class AsItIs:
+    """No noise at all."""
+
+    def event(self) -> Event:
+        """Nothing is proved."""
+        return NO_DP
+
+    def _open(self, sealed: Sealed, rng: np.random.Generator) -> Tensor:  # noqa: ARG002
+        return sealed._value
+
+
+@dataclass(frozen=True, eq=False)
+class Deniable:
+    """Whether at least `needed` batches, the seed among them, explain the noisy gradient about as well as the seed.
+
+    Batch j does iff | ||D||^2 + 2 <Z, D> | <= 2 std^2 band, where D is the seed's gradient minus batch j's and Z the
+    noise: eq. (2) of the paper without the difference of two large logarithms, in float64. With `released=None` the
+    noise is thrown here and never seen (the paper's ablation that tests, then applies the gradient without noise).
+    """
+
+    task: Task
+    before: Tensor
+    seed: Sealed
+    released: Tensor | None
+    std: float
+    band: float
+    needed: int
+
+    @property
+    def sensitivity(self) -> float:
+        """A yes or no without noise."""
+        return 1.0
+
+    def answer(self, drawn: Drawn) -> Tensor:
+        """1 or 0; stops looking as soon as it is decided."""
+        seed = self.seed._value.double()
+        noise = normal_like(seed, drawn.rng) * self.std if self.released is None else self.released.double() - seed
+        found, left = 1, len(drawn.draw._others)
+        with self.task.flat.moved_to(self.before):
+            for batches in drawn.others():
+                if found >= self.needed or found + left < self.needed:
+                    break
+                left -= 1
+                apart = seed - mean_gradient(self.task, batches).double()
+                found += bool((apart.square().sum() + 2 * noise.dot(apart)).abs() <= 2 * self.std**2 * self.band)
+        return torch.tensor(1.0 if found >= self.needed else 0.0)
+
+
+def mean_gradient(task: Task, batches: Iterable[Batch]) -> Tensor:
+    """The gradient of the mean loss over all batches, as one vector."""
+    total, count = torch.zeros_like(task.flat.vector), 0
+    parameters = list(task.flat.parameters())
+    for batch in batches:
+        losses = task.loss(task.model, batch)
+        count += len(losses)
+        if len(losses):
+            parts = torch.autograd.grad(losses.sum(), parameters, allow_unused=True, materialize_grads=True)
+            total += torch.cat([part.reshape(-1) for part in parts])
+    return total / max(count, 1)

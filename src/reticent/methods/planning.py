@@ -1,0 +1,219 @@
+"""The plan: how much noise and how many rounds, fixed before the run from public numbers alone."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from reticent.accounting import (
+    Allowance,
+    Budget,
+    Event,
+    Guarantee,
+    Planned,
+    Price,
+    RenyiFilter,
+    Unlimited,
+    calibrate,
+    price,
+)
+from reticent.accounting.claims.claimed import PaperClaim
+from reticent.accounting.pricing import Accountant
+from reticent.errors import PrivacyWarning, SettingError
+from reticent.inside import Restricted, RoundSettings
+from reticent.methods.method import Method
+from reticent.outside import Adaptive, Claiming
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run will do at most; its price is the run's guarantee, also if the run is left earlier."""
+
+    method: Method
+    settings: RoundSettings
+    rounds: int
+    price: Price
+    accountant: Accountant = "best"
+    filter_order: float | None = None
+    """The one order of the Renyi filter, for methods that choose their noise during the run."""
+    already: tuple[Event, ...] = ()
+    """What was released of the same examples before; it is part of the price."""
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether releases are chosen during the run, so that a filter, not a list, limits them."""
+        return self.filter_order is not None
+
+    def tally(self, rounds: int | None = None) -> dict[Event, int]:
+        """How often each event will be written in so many rounds (all of them, if not said)."""
+        return tally(self.method, self.settings, self.rounds if rounds is None else rounds)
+
+    def allowance(self) -> Allowance:
+        """What the vault lets out: the planned events, each as often as planned, or what the filter lets pass."""
+        if self.filter_order is not None:
+            return RenyiFilter(self.filter_order, self.price.epsilon, self.price.delta)
+        if math.isinf(self.price.epsilon):
+            return Unlimited(self.price.why)
+        return Planned(self.tally())
+
+    @property
+    def bundles(self) -> bool:
+        """Whether in some round one event pays for several releases, of which only the first is sealed."""
+        turned = (self.method.turned(self.settings, number) for number in range(self.rounds))
+        return any(self.method.charge(settings).covers for settings in turned)
+
+    def claim(self, kept: int) -> PaperClaim | None:
+        """What the method's paper would claim after so many kept updates, where that differs from what is proved."""
+        gate = self.method.gate
+        if not isinstance(gate, Claiming):
+            return None
+        return gate.claim(self.method.gradient_event(self.settings), self.settings, kept, self.price.delta)
+
+    def guarantee(self, *, seeded: bool) -> Guarantee:
+        """What this plan promises for every run of it."""
+        proof = self.method.gate.proof
+        return Guarantee.of(
+            self.price,
+            route="filter" if self.adaptive else proof.route,
+            covers=("every release of training: the weights after every round, the final model, and when it stopped",),
+            excludes=(
+                "choices made by looking at the data before the run (settings, preprocessing)",
+                "floating-point and timing side channels",
+                "the folder of a run that is still going: its checkpoint holds the key of its randomness",
+            ),
+            assumptions=("the number of examples is public", *proof.assumptions),
+            seeded=seeded,
+        )
+
+
+def tally(method: Method, settings: RoundSettings, rounds: int, already: Iterable[Event] = ()) -> dict[Event, int]:
+    """How often each event is written in so many rounds of a method, after what was written already."""
+    found: Counter[Event] = Counter(already)
+    for number in range(rounds):
+        found.update(method.charge(method.turned(settings, number)).events)
+    return dict(found)
+
+
+def plan(
+    method: Method,
+    *,
+    size: int,
+    batch_size: float,
+    rounds: int | None = None,
+    budget: Budget | None = None,
+    delta: float | None = None,
+    already: Iterable[Event] = (),
+) -> Plan:
+    """Fix noise and rounds: whichever of them is not given follows from the budget.
+
+    >>> from reticent.methods import dpsgd
+    >>> plan(dpsgd(noise_multiplier=2.0), size=1000, batch_size=100, rounds=10, delta=1e-5).rounds
+    10
+    """
+    before = tuple(already)
+    if isinstance(method.sampler, Restricted) and not method.sampler.serves(method.query):
+        raise SettingError(
+            f"{method.sampler} is charged for sums that throw a second coin, which "
+            f"{getattr(method.query, '__name__', method.query)} does not: take query=UnitSum(), or sampler=Poisson()"
+        )
+    if rounds is not None and rounds < 1:
+        raise SettingError(f"a run needs at least one round, not {rounds}")
+    for name in ("control", "gate"):
+        if isinstance(getattr(method, name), Adaptive):
+            return _filtered(method, name, size, batch_size, rounds, budget, before)
+    if method.noise_multiplier is None:
+        if budget is None or rounds is None:
+            raise SettingError(
+                f"{method.name} was given no noise_multiplier: give one, or a budget together with rounds or epochs, "
+                "from which the noise follows"
+            )
+        method = _calibrated(method, size, batch_size, rounds, budget, before)
+    settings = _settings(method, size, batch_size)
+    delta = budget.delta if budget is not None else default_delta(size) if delta is None else delta
+    accountant: Accountant = budget.accountant if budget is not None else "best"
+    if budget is not None and not _hopeless(method, settings, budget):
+        rounds = _affordable(method, settings, rounds, budget, before)
+    if rounds is None:
+        raise SettingError("how long should the run be? Give rounds, epochs or a budget")
+    cost = price(tally(method, settings, rounds, before), delta, accountant=accountant)
+    return Plan(method, settings, rounds, cost, accountant, already=before)
+
+
+def default_delta(size: int) -> float:
+    """A delta well below one in the number of examples.
+
+    >>> default_delta(1_000)
+    1e-05
+    """
+    return min(1e-5, 1 / (10 * size))
+
+
+def _settings(method: Method, size: int, batch_size: float) -> RoundSettings:
+    noise = method.noise_multiplier
+    if noise is None:
+        raise SettingError(f"{method.name} has no noise_multiplier yet")
+    return RoundSettings(size, batch_size, method.max_grad_norm, noise)
+
+
+def _filtered(
+    method: Method,
+    stage: str,
+    size: int,
+    batch_size: float,
+    rounds: int | None,
+    budget: Budget | None,
+    already: tuple[Event, ...],
+) -> Plan:
+    """A plan whose noise is chosen while it runs, by the stage of this name."""
+    if budget is None or rounds is None:
+        raise SettingError(f"{method.name} plans its noise while it runs: give a budget, and rounds or epochs")
+    if budget.accountant == "pld":
+        raise SettingError(f"PLD is not valid for {method.name}, whose noise is chosen during the run: use rdp")
+    if already:
+        raise SettingError(
+            f"{method.name} chooses its noise during the run: what was released before is not counted in yet"
+        )
+    first = RoundSettings(size, batch_size, method.max_grad_norm, 1.0)
+    started = getattr(method, stage).start(first, rounds, budget)
+    method = replace(method, **{stage: started.stage})
+    cost = started.filter.price(budget.delta)
+    found = Plan(method, started.settings, started.rounds, cost, "rdp", started.filter.order)
+    if found.bundles:
+        raise SettingError(
+            f"no proof covers {method.name} with a gate that hides what it drops: its noise is chosen during the run"
+        )
+    return found
+
+
+def _hopeless(method: Method, settings: RoundSettings, budget: Budget) -> bool:
+    """Whether nothing is proved of a method at any noise: then a budget means nothing, and that is said."""
+    cost = price(tally(method, settings, 1), budget.delta, accountant="rdp")
+    if math.isinf(cost.epsilon):
+        warnings.warn(f"{method.name} has no epsilon to keep: {cost.why}", PrivacyWarning, stacklevel=4)
+    return math.isinf(cost.epsilon)
+
+
+def _calibrated(
+    method: Method, size: int, batch_size: float, rounds: int, budget: Budget, already: tuple[Event, ...]
+) -> Method:
+    def spent(noise: float) -> dict[Event, int]:
+        return tally(method, _settings(replace(method, noise_multiplier=noise), size, batch_size), rounds, already)
+
+    if math.isinf(price(spent(1e3), budget.delta, accountant="rdp").epsilon):
+        raise SettingError(f"{method.name} gives no differential privacy: set its noise_multiplier, not a budget")
+    return replace(method, noise_multiplier=calibrate.least_noise(spent, budget))
+
+
+def _affordable(
+    method: Method, settings: RoundSettings, rounds: int | None, budget: Budget, already: tuple[Event, ...]
+) -> int:
+    found = calibrate.rounds(lambda count: tally(method, settings, count, already), budget, rounds)
+    if found == 0:
+        raise SettingError(
+            f"not even one round fits the budget of epsilon {budget.epsilon:g} at delta {budget.delta:g} with "
+            f"noise_multiplier {settings.noise_multiplier:g}: use more noise, a smaller batch or a larger budget"
+        )
+    return found

@@ -1,0 +1,90 @@
+"""The control of importance sampling: release the sum of norms each epoch and plan the noise by it (DPIS)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from reticent.accounting import Budget, Event, Gaussian, curve
+from reticent.accounting.renyi.dpis import ImportancePlan
+from reticent.inside import Everyone, FreshNorms, GaussianNoise, NormTotal, Query, RoundSettings, Task, Vault
+from reticent.outside.adaptive import Started
+
+
+@dataclass(frozen=True)
+class NormPlan:
+    """Each epoch: release K, clamp it, choose the least noise that the filter affords (Wei et al. 2022, section 4.2).
+
+    `spread` is k, `phase` is a_E, `norm_noise` is sigma_K / N, `refresh` looks at all norms at the start of an epoch as
+    the paper does (otherwise what is remembered is carried over). With `adaptive_clip` the clip norm follows the mean
+    norm: C = clamp(`growth` x K* / N, `smallest` x C_1, `wide` x C_1).
+    """
+
+    spread: float = 5.0
+    phase: float = 0.8
+    norm_noise: float = 0.02
+    refresh: bool = False
+    adaptive_clip: bool = False
+    growth: float = 1.0
+    smallest: float = 0.05
+    wide: float = 4.0
+    floor: float = 0.01
+    plan: ImportancePlan | None = None
+    first_clip: float = 0.0
+    """Set when the run is planned, as `plan` is."""
+
+    def turn(self, settings: RoundSettings) -> RoundSettings:
+        """What was released in this epoch stays."""
+        return settings
+
+    def start(self, settings: RoundSettings, rounds: int, budget: Budget) -> Started:
+        """Fix the filter's order and the plan of all epochs, which are whole ones."""
+        epochs = max(1, round(rounds / max(1, int(settings.size // settings.batch_size))))
+        releases = 2 if self.adaptive_clip else 1
+        noise = Gaussian(self.norm_noise * settings.size)
+        plan = ImportancePlan(settings.size, settings.batch_size, epochs, budget, self.phase, noise, releases)
+        first = replace(
+            settings, noise_multiplier=plan.planned_noise, norm_total=settings.size * settings.max_grad_norm
+        )
+        started = replace(self, plan=plan, first_clip=settings.max_grad_norm)
+        return Started(started, first, plan.filter(), min(rounds, epochs * plan.iterations))
+
+    def listen(self, settings: RoundSettings, vault: Vault, task: Task) -> RoundSettings:
+        """At the start of an epoch, ask for the norms and plan; else nothing changes."""
+        plan = self.plan
+        assert plan is not None, "start() comes before the first round"
+        if settings.number % plan.iterations:
+            return settings
+        epoch = settings.number // plan.iterations + 1
+        clip = self._clip(settings, vault, epoch)
+        asked = replace(settings, max_grad_norm=clip)
+        total = self._released(vault, asked, self._norms(task, asked))
+        total = min(max(total, settings.batch_size * clip), settings.size * clip)
+        kappa = total / (settings.size * clip)
+        spent = settings.spent + plan.norm_releases * self._cost(Gaussian(self.norm_noise * settings.size))
+        noise = plan.noise(epoch, kappa, spent)
+        spent += plan.iterations * self._cost(plan.step(kappa, noise))
+        # Noise is relative to the sensitivity K / N = kappa C here, and planned relative to C.
+        return replace(asked, norm_total=total, noise_multiplier=noise / kappa, spent=spent)
+
+    def _clip(self, settings: RoundSettings, vault: Vault, epoch: int) -> float:
+        """The clip norm of this epoch: in the first nothing is known yet."""
+        if not self.adaptive_clip or epoch == 1:
+            return settings.max_grad_norm
+        widest = self.wide * self.first_clip
+        total = self._released(vault, settings, NormTotal(settings, widest, self.spread))
+        return min(max(self.growth * total / settings.size, self.smallest * self.first_clip), widest)
+
+    def _norms(self, task: Task, settings: RoundSettings) -> Query:
+        if self.refresh:
+            return FreshNorms(task, settings, settings.max_grad_norm, self.spread, self.floor)
+        return NormTotal(settings, settings.max_grad_norm, self.spread)
+
+    def _released(self, vault: Vault, settings: RoundSettings, query: Query) -> float:
+        sealed = vault.ask(query, vault.draw(Everyone(), settings))
+        return float(vault.release(sealed, GaussianNoise(self.norm_noise * settings.size)))
+
+    def _cost(self, event: Event) -> float:
+        assert self.plan is not None
+        return float(curve(event, np.array([float(self.plan.order)]))[0])

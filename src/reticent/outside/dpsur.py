@@ -1,0 +1,167 @@
+"""Selective gates: keep an update only if a noisy validation test says that it helps (DPSUR, Fu et al. 2024)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from scipy.special import ndtr
+
+from reticent.accounting import Event, Gaussian, SelectiveAttempt, SelectiveRelease, Subsampled
+from reticent.accounting.claims import claimed
+from reticent.accounting.claims.claimed import PaperClaim
+from reticent.errors import SettingError
+from reticent.inside import (
+    AcceptanceCoin,
+    GaussianNoise,
+    LossChange,
+    LossGain,
+    Mechanism,
+    Poisson,
+    Query,
+    RoundSettings,
+)
+from reticent.outside.gates import Charge, Proof, Proposal
+
+
+@dataclass(frozen=True)
+class NoisyTest:
+    """Keep iff the noisy, clipped change of the mean loss is under `threshold` x `limit` (Fu et al. 2024, algorithm 2).
+
+    `limit` is C_v, `threshold` is beta, `noise_multiplier` is sigma_v, `batch_size` is B_v. The test is on a fresh draw
+    of the training examples, through the same door.
+    """
+
+    batch_size: float = 256
+    noise_multiplier: float = 1.3
+    limit: float = 0.001
+    threshold: float = -1.0
+
+    def acceptance(self) -> tuple[float, float]:
+        """The least and the greatest chance to be kept.
+
+        >>> [round(chance, 3) for chance in NoisyTest(noise_multiplier=1.0, threshold=0.0).acceptance()]
+        [0.309, 0.691]
+        """
+        scale = 2 * self.noise_multiplier
+        return float(ndtr((self.threshold - 1) / scale)), float(ndtr((self.threshold + 1) / scale))
+
+    def smoothness(self, settings: RoundSettings) -> float | None:  # noqa: ARG002
+        """None: one example can swing the mean from end to end."""
+        return None
+
+    def query(self, proposal: Proposal) -> Query:
+        """How much the mean loss changed."""
+        return LossChange(proposal.task, proposal.before, self.limit)
+
+    def mechanism(self) -> Mechanism:
+        """Normal noise of std 2 C_v sigma_v."""
+        return GaussianNoise(self.noise_multiplier)
+
+    def passes(self, answer: float) -> bool:
+        """Whether the noisy change is low enough."""
+        return answer < self.threshold * self.limit
+
+
+@dataclass(frozen=True)
+class SmoothTest:
+    """Keep by a coin whose chance rises smoothly with the mean gain of the examples, each cut on its own.
+
+    One example moves the logarithm of the chance by at most `influence`, where the noisy test lets it swing the whole
+    way; so the same selection costs less privacy. `low` and `high` are the least and the greatest chance; `limit` cuts
+    each example's change of loss.
+    """
+
+    batch_size: float = 1024
+    low: float = 0.4
+    high: float = 0.75
+    limit: float = 0.1
+    influence: float = 0.05
+
+    def acceptance(self) -> tuple[float, float]:
+        """The least and the greatest chance to be kept."""
+        return self.low, self.high
+
+    def smoothness(self, settings: RoundSettings) -> float | None:  # noqa: ARG002
+        """How far one example moves the logarithm of the chance."""
+        return self.influence
+
+    def query(self, proposal: Proposal) -> Query:
+        """The sum of the examples' gains, each within one unit."""
+        return LossGain(proposal.task, proposal.before, self.limit)
+
+    def mechanism(self) -> Mechanism:
+        """A coin with that chance."""
+        return AcceptanceCoin(self.low, self.high, self.influence)
+
+    def passes(self, answer: float) -> bool:
+        """Whether the coin says yes."""
+        return answer > 0
+
+
+Test = NoisyTest | SmoothTest
+
+
+@dataclass(frozen=True)
+class Selective:
+    """Keep what a validation test accepts; a rejected candidate is wiped and was never seen.
+
+    Default (route S): a round is one attempt, its rejection may be seen, and it costs one `SelectiveAttempt` whether
+    kept or not. With `hidden_attempts` (route C): a round goes on until an attempt is kept, at most `cap` of them, and
+    costs one `SelectiveRelease`; then the number of attempts, their timing and their logs must stay private.
+    """
+
+    test: Test = NoisyTest()
+    hidden_attempts: bool = False
+    cap: int = 300
+
+    @property
+    def attempts(self) -> int:
+        """How many candidates a round may try."""
+        return self.cap if self.hidden_attempts else 1
+
+    @property
+    def proof(self) -> Proof:
+        """Route S: rejections may be seen. Route C: they must not."""
+        if not self.hidden_attempts:
+            return Proof("S", ("a rejected candidate is never seen",))
+        return Proof("C", ("only kept updates are seen: the number, timing and logs of attempts stay private",))
+
+    def claim(self, gradient: Event, settings: RoundSettings, kept: int, delta: float) -> PaperClaim | None:
+        """Theorem 5.6 of the paper, which is refuted: kept updates only, as if each were released unconditionally."""
+        if not isinstance(self.test, NoisyTest):
+            return None  # the smooth test is ours: no paper claims anything for it
+        return claimed.dpsur(gradient, self._validation(settings), kept, delta)
+
+    def charge(self, gradient: Event, settings: RoundSettings) -> Charge:
+        """One event for gradient and test together."""
+        rate, noise = candidate(gradient)
+        low, high = self.test.acceptance()
+        validation = self._settings(settings)
+        attempt = SelectiveAttempt(rate, noise, validation.rate, low, high, self.test.smoothness(settings))
+        covers = (gradient, self._validation(settings))
+        if self.hidden_attempts:
+            return Charge((SelectiveRelease(attempt, self.cap),), covers * self.cap)
+        return Charge((attempt,), covers)
+
+    def settle(self, proposal: Proposal) -> bool:
+        """Ask the test, on a fresh draw."""
+        vault = proposal.vault
+        draw = vault.draw(Poisson(), self._settings(proposal.settings))
+        answer = vault.release(vault.ask(self.test.query(proposal), draw), self.test.mechanism())
+        return self.test.passes(float(answer))
+
+    def _validation(self, settings: RoundSettings) -> Event:
+        return Poisson().amplify(self.test.mechanism().event(), self._settings(settings))
+
+    def _settings(self, settings: RoundSettings) -> RoundSettings:
+        return replace(settings, batch_size=min(self.test.batch_size, settings.size))
+
+
+def candidate(gradient: Event) -> tuple[float, float]:
+    """Rate and noise multiplier of a gradient release, the one kind of candidate whose selection is accounted for."""
+    match gradient:
+        case Subsampled(rate, Gaussian(noise)):
+            return rate, noise
+        case Gaussian(noise):
+            return 1.0, noise
+    raise SettingError(f"no proof covers keeping or dropping updates released as {gradient}: use an open gate")

@@ -36,7 +36,6 @@ from reticent.experiments import normalising, training
 from reticent.experiments.recipe import Recipe
 from reticent.gradients import norms
 from reticent.inside import Clip, GradientSum, Randomness, RoundSettings
-from reticent.inside.probe import watch
 from reticent.losses import squared_error
 from reticent.methods import dpis, dpsgd, dpsur, plan, sa_dpsgd
 from reticent.models import with_centre, with_statistics
@@ -88,8 +87,9 @@ def micro_batches() -> None:
     sealed = []
     for limit in (None, 3):
         run = make_run(PLAIN, examples(2.0), batch_size=SIZE, rounds=1, seed=0)
-        run._task = dataclasses.replace(run._task, max_physical_batch_size=limit)
-        probe = watch(run)
+        task = dataclasses.replace(run._task, max_physical_batch_size=limit)
+        run._loop = dataclasses.replace(run._loop, task=task)
+        probe = run.watch()
         run.step()
         sealed.append(probe.openings[0].sealed)
     torch.testing.assert_close(*sealed)
@@ -185,7 +185,7 @@ def no_round_past_the_plan() -> None:
     run = make_run(PLAIN, examples(1.0), batch_size=SIZE, rounds=1, seed=0)
     run.step()
     try:
-        run._advance()
+        run._loop.round(run._standing)
     except BudgetSpent:
         return
     raise AssertionError("a round past the plan came out")
@@ -347,7 +347,7 @@ def cross_fitting_is_honest() -> None:
 def known_gradients() -> None:
     """The toy's step is exactly the clipped sum that paper and pencil give."""
     run = make_run(PLAIN, examples(3.0), batch_size=SIZE, rounds=1, seed=0)
-    probe = watch(run)
+    probe = run.watch()
     run.step()
     x, _ = examples(3.0)
     base = x[1:, :4] * (1 / x[1:, :4].norm(dim=1, keepdim=True)).clamp(max=1.0)

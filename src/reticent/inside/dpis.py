@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from reticent.accounting import Event, Subsampled
+from reticent.errors import SettingError
 from reticent.gradients import norms, norms_and_sum
 from reticent.inside.bounds import Bound
 from reticent.inside.drawn import Drawn
@@ -18,6 +19,23 @@ from reticent.inside.task import Task
 
 REACH, NORM = "reach", "norm"
 """What is remembered of each example: a bound for its next norm, and its last norm."""
+
+
+@dataclass(frozen=True)
+class ImportanceSettings(RoundSettings):
+    """What a round of importance sampling is run with: besides, the sum of gradient norms that was released."""
+
+    norm_total: float = 0.0
+    """The released sum of gradient norms (K)."""
+    spent: float = 0.0
+    """The Renyi divergence planned so far at the filter's order."""
+
+    @classmethod
+    def of(cls, settings: RoundSettings) -> ImportanceSettings:
+        """These settings, if a control that releases the sum of norms made them."""
+        if isinstance(settings, cls) and settings.norm_total > 0:
+            return settings
+        raise SettingError("drawing by gradient norm needs the released sum of norms: take control=NormPlan()")
 
 
 @dataclass(frozen=True)
@@ -33,15 +51,15 @@ class ByNorm:
 
     def draw(self, settings: RoundSettings, rng: np.random.Generator, memory: Memory) -> Draw:
         """Throw every example's coin."""
-        chance = (settings.batch_size * remembered(memory, settings, self.spread)[REACH] / settings.norm_total).clamp(
-            max=1.0
-        )
+        total = ImportanceSettings.of(settings).norm_total
+        chance = (settings.batch_size * remembered(memory, settings, self.spread)[REACH] / total).clamp(max=1.0)
         index = np.flatnonzero(rng.random(settings.size) < chance.numpy())
         return Draw(index, self, settings)
 
     def amplify(self, event: Event, settings: RoundSettings) -> Event:
         """Sub-sampling at the largest chance any example has, both coins together."""
-        return Subsampled(min(1.0, settings.batch_size * settings.max_grad_norm / settings.norm_total), event)
+        total = ImportanceSettings.of(settings).norm_total
+        return Subsampled(min(1.0, settings.batch_size * settings.max_grad_norm / total), event)
 
     def serves(self, query: object) -> bool:
         """Those that throw the second coin; without it a candidate takes part up to `spread` times as often."""
@@ -55,7 +73,7 @@ class UnitDirection:
     def weights(self, found: Tensor, settings: RoundSettings) -> Tensor:
         """(norm_total / size) / norm.
 
-        >>> settings = RoundSettings(100, 10, 1.0, 1.0, norm_total=50.0)
+        >>> settings = ImportanceSettings(100, 10, 1.0, 1.0, norm_total=50.0)
         >>> found = torch.tensor([0.1, 4.0])
         >>> found * UnitDirection().weights(found, settings)
         tensor([0.5000, 0.5000])
@@ -65,7 +83,7 @@ class UnitDirection:
 
     def sensitivity(self, settings: RoundSettings) -> float:
         """norm_total / size."""
-        return settings.norm_total / settings.size
+        return ImportanceSettings.of(settings).norm_total / settings.size
 
 
 @dataclass(frozen=True)
@@ -77,7 +95,7 @@ class UnitSum:
 
     def __call__(self, task: Task, bound: Bound, settings: RoundSettings) -> UnitSumQuery:
         """The query of one round."""
-        return UnitSumQuery(task, bound, settings, self)
+        return UnitSumQuery(task, bound, ImportanceSettings.of(settings), self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +104,7 @@ class UnitSumQuery:
 
     task: Task
     bound: Bound
-    settings: RoundSettings
+    settings: ImportanceSettings
     rule: UnitSum
 
     @property

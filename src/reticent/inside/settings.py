@@ -1,4 +1,4 @@
-"""RoundSettings: the public numbers of a round; stages are the structure, settings are the numbers."""
+"""The public numbers of a round: stages are the structure, settings are the numbers."""
 
 from __future__ import annotations
 
@@ -21,10 +21,6 @@ class RoundSettings:
     noise_multiplier: float
     number: int = 0
     """Which round it is."""
-    norm_total: float = 0.0
-    """The released sum of gradient norms (DPIS: K)."""
-    spent: float = 0.0
-    """The Renyi divergence planned so far at the filter's order (DPIS)."""
 
     def __post_init__(self) -> None:
         if self.size < 1:

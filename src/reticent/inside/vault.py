@@ -13,6 +13,7 @@ from reticent.errors import BudgetSpent, SettingError
 from reticent.inside.drawn import Drawn
 from reticent.inside.draws import Draw, Restricted, Sampler
 from reticent.inside.mechanisms import Mechanism
+from reticent.inside.probe import Opening, Probe
 from reticent.inside.queries import Query
 from reticent.inside.randomness import Randomness
 from reticent.inside.sealed import Sealed
@@ -36,7 +37,8 @@ class Vault:
         self._device = device
         self._allowance = allowance
         self._round = self._draws = self._asks = self._noises = self._entries = 0
-        self._attempt: _Attempt | None = None
+        self._bundle: _Bundle | None = None
+        self._probe: Probe | None = None
         self.ledger = ledger
         self.memory: dict[str, Tensor] = {}
         """What samplers remember of each example; private, and part of a checkpoint."""
@@ -75,18 +77,18 @@ class Vault:
             raise
 
     @contextmanager
-    def attempt(self, event: Event, covers: Sequence[Event]) -> Iterator[None]:
+    def bundle(self, event: Event, covers: Sequence[Event]) -> Iterator[None]:
         """One act: `event` is written before the first noise, and pays for the releases in `covers`, in that order.
 
         Until the caller keeps the outcome, what was released inside is private.
         """
-        if self._attempt is not None:
-            raise SettingError("an attempt is under way: it must end before the next one begins")
-        self._attempt = _Attempt(event, list(covers))
+        if self._bundle is not None:
+            raise SettingError("a bundle of releases is under way: it must end before the next one begins")
+        self._bundle = _Bundle(event, list(covers))
         try:
             yield
         finally:
-            self._attempt = None
+            self._bundle = None
 
     def draw(self, sampler: Sampler, settings: RoundSettings) -> Draw:
         """Choose who takes part; who it is stays in the vault."""
@@ -105,19 +107,31 @@ class Vault:
 
     def release(self, sealed: Sealed, mechanism: Mechanism) -> Tensor:
         """The door: refuse if over budget, write the ledger, then add noise."""
-        self._charge(sealed.draw.amplify(mechanism.event()), sealed)
+        event = sealed.draw.amplify(mechanism.event())
+        self._charge(event, sealed)
         rng = self._randomness.stream(self._round, "noise", self._noises)
         self._noises += 1
-        return mechanism._open(sealed, rng)
+        released = mechanism._open(sealed, rng)
+        return released if self._probe is None else self._probe.saw(sealed, event, released)
+
+    def watch(self, replay: Sequence[Opening] = ()) -> Probe:
+        """A probe of what passes the door from now on, for audits: whoever asks for it states no guarantee."""
+
+        def draw(sampler: Sampler, settings: RoundSettings) -> Draw:
+            with self.round(settings.number):
+                return self.draw(sampler, settings)
+
+        self._probe = Probe(draw, replay)
+        return self._probe
 
     def _charge(self, event: Event, sealed: Sealed) -> None:
-        if self._attempt is None:
+        if self._bundle is None:
             self._write(event, sealed)
             return
-        self._attempt.take(event)
-        if not self._attempt.written:
-            self._write(self._attempt.event, sealed)
-            self._attempt.written = True
+        self._bundle.take(event)
+        if not self._bundle.written:
+            self._write(self._bundle.event, sealed)
+            self._bundle.written = True
 
     def _write(self, event: Event, sealed: Sealed) -> None:
         entry = Entry(self._round, self._entries, event, self._randomness.seal(as_bytes(sealed._value)))
@@ -131,7 +145,7 @@ class Vault:
             self._allowance.spend(event)
 
 
-class _Attempt:
+class _Bundle:
     """Several releases covered by one event."""
 
     def __init__(self, event: Event, covers: list[Event]):
@@ -143,5 +157,5 @@ class _Attempt:
         """Tick off one covered release, or refuse what the event does not pay for."""
         if not self._left or self._left[0] != event:
             expected = self._left[0] if self._left else "nothing more"
-            raise SettingError(f"the attempt covers {expected} next, not {event}: nothing was released")
+            raise SettingError(f"the bundle covers {expected} next, not {event}: nothing was released")
         self._left.pop(0)

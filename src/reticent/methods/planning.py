@@ -20,12 +20,12 @@ from reticent.accounting import (
     calibrate,
     price,
 )
-from reticent.accounting.claims.claimed import PaperClaim
+from reticent.accounting.claims.claimed import Orders, PaperClaim
 from reticent.accounting.pricing import Accountant
 from reticent.errors import PrivacyWarning, SettingError
 from reticent.inside import Restricted, RoundSettings
 from reticent.methods.method import Method
-from reticent.outside import Adaptive, Claiming
+from reticent.outside import Adaptive, Claiming, Releases
 
 
 @dataclass(frozen=True)
@@ -65,12 +65,13 @@ class Plan:
         turned = (self.method.turned(self.settings, number) for number in range(self.rounds))
         return any(self.method.charge(settings).covers for settings in turned)
 
-    def claim(self, kept: int) -> PaperClaim | None:
-        """What the method's paper would claim after so many kept updates, where that differs from what is proved."""
-        gate = self.method.gate
-        if not isinstance(gate, Claiming):
-            return None
-        return gate.claim(self.method.gradient_event(self.settings), self.settings, kept, self.price.delta)
+    def claim(self, kept: int, orders: Orders = "paper") -> PaperClaim | None:
+        """What the method's paper would claim after so many kept updates, where it states a rule of its own."""
+        releases = Releases(
+            self.method.gradient_event(self.settings), self.settings, kept, self.price.delta, self.already, orders
+        )
+        stages = (self.method.gate, self.method.control, self.method.direction)
+        return next((stage.claim(releases) for stage in stages if isinstance(stage, Claiming)), None)
 
     def guarantee(self, *, seeded: bool) -> Guarantee:
         """What this plan promises for every run of it."""
@@ -103,6 +104,7 @@ def plan(
     size: int,
     batch_size: float,
     rounds: int | None = None,
+    epochs: float | None = None,
     budget: Budget | None = None,
     delta: float | None = None,
     already: Iterable[Event] = (),
@@ -110,10 +112,14 @@ def plan(
     """Fix noise and rounds: whichever of them is not given follows from the budget.
 
     >>> from reticent.methods import dpsgd
-    >>> plan(dpsgd(noise_multiplier=2.0), size=1000, batch_size=100, rounds=10, delta=1e-5).rounds
+    >>> plan(dpsgd(noise_multiplier=2.0), size=1000, batch_size=100, epochs=1, delta=1e-5).rounds
     10
     """
     before = tuple(already)
+    if epochs is not None:
+        if rounds is not None:
+            raise SettingError("give rounds or epochs, not both")
+        rounds = rounds_in(epochs, size, batch_size)
     if isinstance(method.sampler, Restricted) and not method.sampler.serves(method.query):
         raise SettingError(
             f"{method.sampler} is charged for sums that throw a second coin, which "
@@ -140,6 +146,15 @@ def plan(
         raise SettingError("how long should the run be? Give rounds, epochs or a budget")
     cost = price(tally(method, settings, rounds, before), delta, accountant=accountant)
     return Plan(method, settings, rounds, cost, accountant, already=before)
+
+
+def rounds_in(epochs: float, size: int, batch_size: float) -> int:
+    """How many rounds draw each example so many times on average.
+
+    >>> rounds_in(2, 1000, 300)
+    7
+    """
+    return max(1, math.ceil(epochs * size / batch_size))
 
 
 def default_delta(size: int) -> float:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from reticent.accounting import Event
 from reticent.inside import RoundSettings
-from reticent.outside.gates import Charge, Gate, Open, Proof, Proposal
+from reticent.outside.gates import Charge, Gate, Open, Outcome, Proof, Proposal
 
 
 @dataclass(frozen=True)
@@ -17,9 +17,9 @@ class After:
     gate: Gate
 
     @property
-    def attempts(self) -> int:
+    def candidates(self) -> int:
         """As many as the later gate tries."""
-        return self.gate.attempts
+        return self.gate.candidates
 
     @property
     def proof(self) -> Proof:
@@ -30,7 +30,7 @@ class After:
         """A plain release first, the gate's own charge later."""
         return self._now(settings).charge(gradient, settings)
 
-    def settle(self, proposal: Proposal) -> bool:
+    def settle(self, proposal: Proposal) -> Outcome:
         """As the gate of this round says."""
         return self._now(proposal.settings).settle(proposal)
 

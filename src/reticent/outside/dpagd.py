@@ -13,7 +13,7 @@ from reticent.accounting.renyi.conversions import overhead
 from reticent.errors import SettingError
 from reticent.inside import BestOf, Everyone, GaussianNoise, RoundSettings, StepScores
 from reticent.outside.adaptive import Started
-from reticent.outside.gates import Charge, Proof, Proposal
+from reticent.outside.gates import Charge, Outcome, Proof, Proposal
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class BestLength:
     """What one choice costs; fixed when the run is planned."""
 
     @property
-    def attempts(self) -> int:
+    def candidates(self) -> int:
         """One; within it the gradient is improved until a step helps."""
         return 1
 
@@ -54,15 +54,14 @@ class BestLength:
         """Gradient and choice, if the first choice moves; more if it does not: the filter decides how often."""
         return Charge((gradient, NoisyMax(self.choice_epsilon)))
 
-    def settle(self, proposal: Proposal) -> bool:
+    def settle(self, proposal: Proposal) -> Outcome:
         """Choose; while standing still is best, buy a better gradient and choose again."""
         gradient, rho = proposal.released, rho_of(proposal.settings.noise_multiplier)
         while True:
             length, direction = self._choose(proposal, gradient)
             if length > 0:
-                proposal.task.flat.vector.copy_(proposal.before - length * direction)
-                proposal.changes["noise_multiplier"] = noise_of(rho)
-                return True
+                place = proposal.before - length * direction
+                return Outcome(kept=True, place=place, noise_multiplier=noise_of(rho))
             more = self.raise_by * rho
             gradient = (rho * gradient + more * self._again(proposal, noise_of(more))) / (rho + more)
             rho += more

@@ -7,9 +7,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from reticent.accounting import Budget, Event, Gaussian, curve
+from reticent.accounting.claims import claimed
+from reticent.accounting.claims.claimed import PaperClaim
 from reticent.accounting.renyi.dpis import ImportancePlan
-from reticent.inside import Everyone, FreshNorms, GaussianNoise, NormTotal, Query, RoundSettings, Task, Vault
+from reticent.inside import (
+    Everyone,
+    FreshNorms,
+    GaussianNoise,
+    ImportanceSettings,
+    NormTotal,
+    Query,
+    RoundSettings,
+    Task,
+    Vault,
+)
 from reticent.outside.adaptive import Started
+from reticent.outside.gates import Releases
 
 
 @dataclass(frozen=True)
@@ -44,16 +57,19 @@ class NormPlan:
         releases = 2 if self.adaptive_clip else 1
         noise = Gaussian(self.norm_noise * settings.size)
         plan = ImportancePlan(settings.size, settings.batch_size, epochs, budget, self.phase, noise, releases)
-        first = replace(
-            settings, noise_multiplier=plan.planned_noise, norm_total=settings.size * settings.max_grad_norm
+        first = ImportanceSettings(
+            size=settings.size,
+            batch_size=settings.batch_size,
+            max_grad_norm=settings.max_grad_norm,
+            noise_multiplier=plan.planned_noise,
+            norm_total=settings.size * settings.max_grad_norm,
         )
         started = replace(self, plan=plan, first_clip=settings.max_grad_norm)
         return Started(started, first, plan.filter(), min(rounds, epochs * plan.iterations))
 
     def listen(self, settings: RoundSettings, vault: Vault, task: Task) -> RoundSettings:
         """At the start of an epoch, ask for the norms and plan; else nothing changes."""
-        plan = self.plan
-        assert plan is not None, "start() comes before the first round"
+        settings, plan = ImportanceSettings.of(settings), self._planned()
         if settings.number % plan.iterations:
             return settings
         epoch = settings.number // plan.iterations + 1
@@ -67,6 +83,10 @@ class NormPlan:
         spent += plan.iterations * self._cost(plan.step(kappa, noise))
         # Noise is relative to the sensitivity K / N = kappa C here, and planned relative to C.
         return replace(asked, norm_total=total, noise_multiplier=noise / kappa, spent=spent)
+
+    def claim(self, releases: Releases) -> PaperClaim:
+        """The paper's own plan reaches the budget too, by charges that need our repairs."""
+        return claimed.dpis(self._planned().budget.epsilon, releases.delta)
 
     def _clip(self, settings: RoundSettings, vault: Vault, epoch: int) -> float:
         """The clip norm of this epoch: in the first nothing is known yet."""
@@ -86,5 +106,8 @@ class NormPlan:
         return float(vault.release(sealed, GaussianNoise(self.norm_noise * settings.size)))
 
     def _cost(self, event: Event) -> float:
-        assert self.plan is not None
-        return float(curve(event, np.array([float(self.plan.order)]))[0])
+        return float(curve(event, np.array([float(self._planned().order)]))[0])
+
+    def _planned(self) -> ImportancePlan:
+        assert self.plan is not None, "start() comes before the first round"
+        return self.plan

@@ -16,7 +16,7 @@ from reticent.accounting.claims.claimed import PaperClaim
 from reticent.errors import SettingError
 from reticent.inside import GaussianNoise, LossChange, Poisson, RoundSettings, Task
 from reticent.outside.dpsur import candidate
-from reticent.outside.gates import Charge, Proof, Proposal
+from reticent.outside.gates import Charge, Outcome, Proof, Proposal, Releases
 
 
 class Judge(Protocol):
@@ -107,7 +107,7 @@ class Annealed:
             raise SettingError("hidden attempts are only accounted for with a public hold-out: give one, or charge all")
 
     @property
-    def attempts(self) -> int:
+    def candidates(self) -> int:
         """All that may be rejected, and the one that is kept for certain."""
         return self.max_rejections + 1 if self.hidden_attempts else 1
 
@@ -116,24 +116,26 @@ class Annealed:
         """Every attempt, or first accepted of a group that stays hidden."""
         public = ("the hold-out is public",) if isinstance(self.judge, PublicHoldout) else ()
         if not self.hidden_attempts:
-            return Proof("every attempt", public)
-        return Proof("C", (*public, "only kept updates are seen: the number and timing of attempts stay private"))
+            return Proof("every attempt", public, counts="attempts")
+        hidden = "only kept updates are seen: the number and timing of attempts stay private"
+        return Proof("per_accepted", (*public, hidden), counts="accepted")
 
-    def claim(self, gradient: Event, settings: RoundSettings, kept: int, delta: float) -> PaperClaim:  # noqa: ARG002
+    def claim(self, releases: Releases) -> PaperClaim:
         """Lemma 2 of the paper on kept updates only, which is refuted."""
-        return claimed.sa_dpsgd(gradient, kept, delta)
+        return claimed.sa_dpsgd(releases.gradient, releases.kept, releases.delta, orders=releases.orders)
 
     def charge(self, gradient: Event, settings: RoundSettings) -> Charge:
         """Gradient and judge, each for itself; or one event for a whole group of hidden attempts."""
         if not self.hidden_attempts:
             return Charge((gradient, *self.judge.events(settings)))
         rate, noise = candidate(gradient)
-        return Charge((AnnealedRelease(rate, noise, self.max_rejections),), (gradient,) * self.attempts)
+        return Charge((AnnealedRelease(rate, noise, self.max_rejections),), (gradient,) * self.candidates)
 
-    def settle(self, proposal: Proposal) -> bool:
+    def settle(self, proposal: Proposal) -> Outcome:
         """Throw the coin."""
         change = self.judge.change(proposal)
-        return proposal.rejections >= self.max_rejections or proposal.coin < self.chance(change, proposal.kept)
+        forced = proposal.rejections >= self.max_rejections
+        return Outcome(kept=forced or proposal.coin < self.chance(change, proposal.kept))
 
     def chance(self, change: float, kept: int) -> float:
         """How likely a change of the loss is kept after so many kept ones (Fu et al. 2022, eq. 3).

@@ -87,6 +87,16 @@ def dpsign(training: Event, steps: int, delta: float, *, orders: Orders = "paper
     return _claim([training], steps, delta, orders, "new", f"{steps} steps", STANDS)
 
 
+def dpis(epsilon: float, delta: float) -> PaperClaim:
+    """DPIS: its plan spends just the budget, norm sums charged as if their noise were N/b times larger (equation 19).
+
+    >>> dpis(2.0, 1e-5).refuted
+    False
+    """
+    charged = "each step, and norm sums as if their noise were N/b times larger"
+    return PaperClaim(epsilon, delta, None, "paper", "new", charged, False, REPAIRED)
+
+
 def dpis_schedule(
     data_size: int,
     batch_size: float,

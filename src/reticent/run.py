@@ -22,7 +22,7 @@ from reticent.inside.diagnostics import Diagnostics
 from reticent.loop import Loop
 from reticent.losses import cross_entropy
 from reticent.methods import Method, plan
-from reticent.methods.planning import tally
+from reticent.methods.solving import tally
 from reticent.outside import TailAverage
 from reticent.standing import Standing
 

@@ -117,9 +117,9 @@ def test_every_method_has_its_page_and_its_table_is_true(row: dict[str, object])
 def test_the_loop_is_quoted_from_the_code() -> None:
     quoted = re.search(r"```py\n(.*?)```", (DOCS / "pipeline.md").read_text(), re.DOTALL)
     assert quoted is not None
-    lines = iter(line.strip() for line in (SOURCE / "run.py").read_text().splitlines())
+    lines = iter(line.strip() for line in (SOURCE / "loop.py").read_text().splitlines())
     for line in filter(None, map(str.strip, quoted[1].splitlines())):
-        assert line.startswith("...") or line in lines, f"run.py does not go on with: {line}"
+        assert line.startswith("...") or line in lines, f"loop.py does not go on with: {line}"
 
 
 @pytest.mark.parametrize("page", sorted((DOCS / "methods").glob("*.md")), ids=lambda page: page.name)

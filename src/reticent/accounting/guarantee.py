@@ -13,6 +13,9 @@ Status = Literal["proved", "as_claimed", "none"]
 
 ADJACENCY = "add or remove one example"
 
+LETTERS = {"per_attempt": "S", "per_accepted": "C", "naive": "F"}
+"""How docs/accounting.md and older files call the routes of selective release."""
+
 
 @dataclass(frozen=True)
 class Guarantee:
@@ -54,7 +57,7 @@ class Guarantee:
         >>> Guarantee("none", math.inf, 1e-5).to_json()["epsilon"] is None
         True
         """
-        data = dataclasses.asdict(self)
+        data = dataclasses.asdict(self) | {"route": LETTERS.get(self.route, self.route), "route_name": self.route}
         return {name: _plain(value) for name, value in data.items()}
 
     @classmethod
@@ -69,6 +72,8 @@ class Guarantee:
         }
         if values["epsilon"] is None:
             values["epsilon"] = math.inf
+        names = {letter: name for name, letter in LETTERS.items()}
+        values["route"] = values.pop("route_name", names.get(values["route"], values["route"]))
         return cls(**values)
 
     @classmethod

@@ -62,10 +62,12 @@ def epsilon(events: Tally | Iterable[Event], delta: float, *, accountant: Accoun
     return price(events, delta, accountant=accountant).epsilon
 
 
-def check_accountant(accountant: str) -> None:
-    """Refuse an accountant that does not exist."""
-    if accountant not in get_args(Accountant):
-        raise UnknownName("accountant", accountant, get_args(Accountant))
+def check_accountant(accountant: str) -> Accountant:
+    """The accountant of this name, or an error that tells which there are."""
+    for known in get_args(Accountant):
+        if accountant == known:
+            return known  # type: ignore[no-any-return]
+    raise UnknownName("accountant", accountant, get_args(Accountant))
 
 
 def check_delta(delta: float) -> None:

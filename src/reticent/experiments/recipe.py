@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 from reticent import catalogue, data, models
 from reticent.errors import SettingError, UnknownName
@@ -115,14 +116,14 @@ def read_recipe(path: Path | None, changes: dict[str, Any]) -> Recipe:
 
 
 def _typed(name: str, value: Any, kind: Any) -> Any:
-    wanted = [part for part in (get_args(kind) or (kind,)) if part is not type(None)]
+    parts = get_args(kind) if isinstance(kind, UnionType) else (kind,)
+    wanted: list[type] = [get_origin(part) or part for part in parts if part is not type(None)]
     value = literal(value) if isinstance(value, str) and str not in wanted else value
     if float in wanted and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
-    if not any(isinstance(value, part if isinstance(part, type) else dict) for part in wanted):
-        raise SettingError(
-            f"{name} must be a {' or '.join(getattr(p, '__name__', 'table') for p in wanted)}, not {value!r}"
-        )
+    if not isinstance(value, tuple(wanted)):
+        names = ("table" if part is dict else part.__name__ for part in wanted)
+        raise SettingError(f"{name} must be a {' or '.join(names)}, not {value!r}")
     return value
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import sys
 import time
 from collections.abc import Callable
@@ -15,16 +14,17 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from reticent import data, defences, methods
-from reticent.accounting import Budget, Guarantee
+from reticent import data, defences
+from reticent.accounting import Guarantee
 from reticent.checkpoint import make_folder, replace_file
 from reticent.errors import ResumeError, SettingError
 from reticent.experiments.normalising import charges, normalise
 from reticent.experiments.parts import model_of
 from reticent.experiments.recipe import Recipe, check
+from reticent.experiments.request import request
 from reticent.experiments.tracking import JsonLines, write_private_diagnostics
 from reticent.fitting import Trained, accuracy, make_optimizer, make_scheduler
-from reticent.methods.planning import default_delta
+from reticent.methods.solving import rounds_in
 from reticent.run import Run, Step
 
 Progress = Callable[[Run, Step], None]
@@ -109,26 +109,21 @@ def _tell_features(done: int, total: int) -> None:
 def prepare(recipe: Recipe, dataset: data.Dataset, out: Path | None = None, *, resume: bool = False) -> Run:
     """The run a (filled) recipe describes, ready for its first round."""
     private, public = set_aside(dataset.train, recipe.holdout)
-    options = {"max_grad_norm": recipe.max_grad_norm, "noise_multiplier": recipe.noise_multiplier} | recipe.options
-    if public is not None:
-        options |= {"holdout": public, "holdout_is_public": True}
-    method = methods.get(recipe.method, **{name: value for name, value in options.items() if value is not None})
-    size = len(private)
-    batch_size = min(recipe.batch_size or size, size)
-    delta = recipe.delta if recipe.delta is not None else default_delta(size)
+    asked = request(recipe, len(private), public)
     model = model_of(recipe, dataset)
-    optimizer = make_optimizer(recipe.optimizer or method.optimizer, model, recipe.lr, recipe.momentum)
-    rounds = math.ceil((recipe.epochs or 1) * size / batch_size)
+    optimizer = make_optimizer(recipe.optimizer or asked.method.optimizer, model, recipe.lr, recipe.momentum)
+    batch_size = len(private) if asked.batch_size is None else asked.batch_size
+    rounds = rounds_in(recipe.epochs or 1, len(private), batch_size)
     run = Run(
         model,
         optimizer,
         private,
-        method=method,
+        method=asked.method,
         batch_size=batch_size,
-        epochs=recipe.epochs,
-        budget=Budget(recipe.epsilon, delta) if recipe.epsilon is not None else None,
-        delta=delta,
-        already=charges(recipe),
+        epochs=asked.epochs,
+        budget=asked.budget,
+        delta=asked.delta,
+        already=asked.already,
         scheduler=make_scheduler(recipe.lr_schedule, optimizer, rounds),
         average_last=recipe.average_last or 0.0,
         seed=recipe.seed,

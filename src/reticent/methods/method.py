@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 
 from reticent.accounting import Event
+from reticent.errors import SettingError
 from reticent.inside import (
     Bound,
     Clip,
@@ -18,7 +19,7 @@ from reticent.inside import (
     Sampler,
     Task,
 )
-from reticent.outside import Averaged, Charge, Control, Direction, Gate, Open, Steady
+from reticent.outside import Adaptive, Averaged, Charge, Control, Direction, Gate, Open, Steady
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -51,6 +52,14 @@ class Method:
             if value != f.default
         )
         return f"Method({', '.join(words)})"
+
+    @property
+    def adaptive(self) -> str | None:
+        """The stage that chooses numbers during the run, if one does: then a filter pays for the run."""
+        found = [name for name in ("control", "gate") if isinstance(getattr(self, name), Adaptive)]
+        if len(found) > 1:
+            raise SettingError(f"{self.control} and {self.gate} both plan the whole budget: only one of them can")
+        return found[0] if found else None
 
     def turned(self, settings: RoundSettings, number: int) -> RoundSettings:
         """The settings of one round, from those the run was planned with."""

@@ -52,6 +52,8 @@ class BestLength:
 
     def charge(self, gradient: Event, settings: RoundSettings) -> Charge:  # noqa: ARG002
         """Gradient and choice, if the first choice moves; more if it does not: the filter decides how often."""
+        if not self.choice_epsilon > 0:
+            raise SettingError("BestLength plans the whole budget by itself: make it the gate, not a part of one")
         return Charge((gradient, NoisyMax(self.choice_epsilon)))
 
     def settle(self, proposal: Proposal) -> Outcome:

@@ -140,10 +140,11 @@ class Selective:
         """Theorem 5.6 of the paper, which is refuted: kept updates only, as if each were released unconditionally."""
         if not isinstance(self.test, NoisyTest):
             return None  # the smooth test is ours: no paper claims anything for it
+        _, likeliest = self.test.acceptance()
         return claimed.dpsur(
             releases.gradient,
             self._validation(releases.settings),
-            releases.kept,
+            releases.kept_at_best(1.0 if self.hidden_attempts else likeliest),
             releases.delta,
             orders=releases.orders,
             statistics=releases.already,

@@ -84,16 +84,23 @@ class Gate(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Releases:
     """What a paper's charging rule looks at: the gradient's event, a round's settings, and what else was released."""
 
     gradient: Event
     settings: RoundSettings
-    kept: int
+    rounds: int
+    """How many are planned."""
+    kept: int | None
+    """How many updates were kept; None before the run: as many as can be expected at best."""
     delta: float
     already: Sequence[Event] = ()
     orders: Orders = "paper"
+
+    def kept_at_best(self, share: float = 1.0) -> int:
+        """How many were kept, or the largest share of the rounds that may be."""
+        return self.kept if self.kept is not None else round(self.rounds * share)
 
 
 @runtime_checkable

@@ -43,6 +43,19 @@ def promises_nothing(name: str) -> bool:
     return find(name).guarantee.startswith("none")
 
 
+def markdown(docs: str) -> str:
+    """The table of all of them as pages show it, with links relative to a page that lies in or beside `docs`.
+
+    >>> markdown("docs/").splitlines()[2]
+    '| [`dpsgd`](docs/methods/dpsgd.md) | nothing: this is the base | proved (PLD or RDP of the planned rounds) |'
+    """
+    rows = (
+        f"| [`{about.name}`]({about.page.replace('docs/', docs, 1)}) | {about.changes} | {about.guarantee} |"
+        for about in abouts().values()
+    )
+    return "\n".join(["| name | changes | what is proved |", "|---|---|---|", *rows])
+
+
 def listing() -> list[Row]:
     """The table of all of them.
 

@@ -26,7 +26,7 @@ from reticent.attacks.learned import make_learner
 from reticent.audits.counts import Evidence
 from reticent.audits.gaussian import gdp_epsilon
 from reticent.data.features.statistics import FeatureSum
-from reticent.experiments import normalising, training
+from reticent.experiments import normalising, request
 from reticent.gradients import layouts
 from reticent.inside import ByNorm, GradientSum, Randomness, Vault
 from reticent.methods.planning import Plan
@@ -209,12 +209,12 @@ def every_run_has_the_same_key(_right: Any) -> Any:
     return classmethod(lambda cls: cls(bytes(32), seeded=False))
 
 
-@mutant(training, "charges", checks.normalising_is_paid_for)
+@mutant(request, "charges", checks.normalising_is_paid_for)
 def mean_not_charged(_right: Any) -> Any:
     return lambda recipe: ()
 
 
-@mutant(training, "charges", checks.normalising_is_paid_for)
+@mutant(request, "charges", checks.normalising_is_paid_for)
 def deviations_not_charged(right: Any) -> Any:
     """The means are charged; the mean squares, a second look at everybody, are not."""
     return lambda recipe: right(recipe)[:1]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from reticent import methods
+from reticent import catalogue, methods
 from reticent.inside.planted import bugs
 
 ROOT = Path(__file__).parents[2]
@@ -128,3 +128,10 @@ def test_pages_of_methods_are_short_and_alike(page: Path) -> None:
     assert len(text.splitlines()) <= 140
     for part in ("Claim", "What is proved", "Run it", "When it pays"):
         assert part in text, f"{part} is missing"
+
+
+@pytest.mark.parametrize(("page", "docs"), [("README.md", "docs/"), ("docs/index.md", "")])
+def test_the_tables_of_methods_come_from_their_files(page: str, docs: str) -> None:
+    assert catalogue.markdown(docs) in (DOCS.parent / page).read_text(), (
+        "paste what `reticent methods --markdown` prints"
+    )

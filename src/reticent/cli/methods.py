@@ -13,12 +13,16 @@ if TYPE_CHECKING:
 
 def methods(
     name: Annotated[str | None, Argument(help="One method, with its options and equations.")] = None,
+    table: Annotated[bool, Option("--markdown", help="The table that the README holds.")] = False,
     as_json: Annotated[bool, Option("--json", help="Answer in JSON on stdout.")] = False,
 ) -> None:
     """List the methods, or show one in full."""
-    from reticent.catalogue import listing
+    from reticent.catalogue import listing, markdown
     from reticent.errors import UnknownName
 
+    if table:
+        print(markdown("docs/"))
+        return
     rows = listing()
     if name is not None:
         rows = [row for row in rows if row["name"] == name]

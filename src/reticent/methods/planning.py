@@ -116,7 +116,7 @@ def plan(
     >>> plan(dpsgd(noise_multiplier=2.0), size=1000, batch_size=100, epochs=1, delta=1e-5).rounds
     10
     >>> plan(dpsgd(noise_multiplier=2.0), size=1000, rounds=10, budget=Budget(1.0, 1e-5)).settings.batch_size
-    108
+    124
     """
     before = tuple(already)
     solving.refuse_unpriced(method)

@@ -30,6 +30,7 @@ class Loop:
     def round(self, standing: Standing) -> Standing:
         """One round: candidates are tried until one is kept, or as many as the gate allows."""
         method, vault, diagnostics = self.method, self.vault, self.task.diagnostics
+        self.task.flat.refuse_moved()
         if diagnostics is not None:
             diagnostics.begin(standing.number)
         with vault.round(standing.number), self._known_chance(standing.number):

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from torch import nn
-from torch.optim import LBFGS, Optimizer
-from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
 
 from reticent.accounting import Budget, Event, Guarantee, Ledger, price
 from reticent.accounting.events import to_json
 from reticent.checkpoint import Folder, refuse_changes
-from reticent.errors import BudgetSpent, PrivacyWarning, ResumeError, SettingError
+from reticent.errors import BudgetSpent, ResumeError, SettingError
 from reticent.gradients import check
 from reticent.inside import Flat, Loss, Opening, Probe, Randomness, RoundSettings, Store, Task, Vault, as_store
 from reticent.inside.diagnostics import Diagnostics
+from reticent.inside.guard import Guard
 from reticent.loop import Loop
 from reticent.losses import cross_entropy
 from reticent.methods import Method, plan
 from reticent.methods.solving import tally
 from reticent.outside import TailAverage
 from reticent.standing import Standing
+from reticent.usable import refuse_unusable, warn_of_large_delta
 
 
 @dataclass(frozen=True)
@@ -86,13 +87,13 @@ class Run:
             delta=delta,
             already=already,
         )
-        _warn_of_large_delta(self.plan.price.delta, len(found))
-        _refuse_unusable(optimizer, scheduler)
+        warn_of_large_delta(self.plan.price.delta, len(found))
         self.model, self.optimizer, self.scheduler = model, optimizer, scheduler
         self._standing = Standing(self.plan.settings)
         self._average = TailAverage(average_last, self.plan.rounds)
         self._diagnostics = Diagnostics() if private_diagnostics else None
         self._task = Task(model, loss, Flat(model), max_physical_batch_size, self._diagnostics)
+        refuse_unusable(optimizer, scheduler, self._task.flat, self.plan)
         self._watched = False
         self._folder = Folder(Path(folder), resume=resume, seconds=checkpoint_seconds) if folder is not None else None
         self._open(found, self._describe(method, loss, seed), seed)
@@ -112,6 +113,7 @@ class Run:
             ledger=Ledger(self._folder.ledger if self._folder is not None else None),
             allowance=self.plan.allowance(),
             device=self._task.flat.vector.device,
+            guard=Guard(self.model),
         )
         self._loop = Loop(self.plan.method, self._vault, self._task, self.optimizer, self.scheduler, self._randomness)
         # Releases that share a ledger line are not sealed one by one: to repeat them takes all the same examples.
@@ -129,8 +131,8 @@ class Run:
             try:
                 step = self.step()
             except BudgetSpent:
-                if not self.plan.adaptive:
-                    raise
+                if not self.plan.adaptive or self.number == 0:
+                    raise  # a run that does nothing must not look like one that is done
                 self._standing = replace(self._standing, ended=True)  # the filter lets nothing more out
                 self.save()
                 return
@@ -276,16 +278,3 @@ class Run:
             "average_last": self._average.share,
             "seed": seed,
         }
-
-
-def _warn_of_large_delta(delta: float, size: int) -> None:
-    if delta >= 1 / size:
-        message = f"delta is {delta:g}, not below 1/{size}: revealing one whole example at random would satisfy it"
-        warnings.warn(message, PrivacyWarning, stacklevel=3)
-
-
-def _refuse_unusable(optimizer: Optimizer, scheduler: LRScheduler | None) -> None:
-    if isinstance(optimizer, LBFGS):
-        raise SettingError("LBFGS evaluates the loss several times a step, unpaid for: use a first-order optimizer")
-    if isinstance(scheduler, ReduceLROnPlateau):
-        raise SettingError("ReduceLROnPlateau needs a loss, which is private: use a schedule fixed in advance")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal
 from typing import Any, Literal
 
 from reticent.accounting.pricing import Price
@@ -48,7 +49,7 @@ class Guarantee:
         if self.status == "none" or math.isinf(self.epsilon):
             return f"no differential privacy: {self.why or 'nothing is proved'}"
         how = {"proved": f"proved ({self.accountant.upper()})", "as_claimed": "as claimed by the paper"}[self.status]
-        line = f"({round_up(self.epsilon)}, {self.delta:.4g})-DP, {self.adjacency}, {how}"
+        line = f"({round_up(self.epsilon)}, {delta_up(self.delta)})-DP, {self.adjacency}, {how}"
         return line + ("; seeded: for reproduction, not for release" if self.seeded else "")
 
     def to_json(self) -> dict[str, Any]:
@@ -90,13 +91,23 @@ class Guarantee:
 def round_up(epsilon: float, digits: int = 2) -> str:
     """Epsilon in print: never below the number itself.
 
-    >>> round_up(2.991), round_up(3.0), round_up(0.00123), round_up(123.401)
-    ('3.00', '3.00', '0.0013', '123.41')
+    >>> round_up(2.991), round_up(3.0), round_up(3.0000000049), round_up(0.00123), round_up(123.401)
+    ('3.00', '3.00', '3.01', '0.0013', '123.41')
     """
     if 0 < epsilon < 0.1:
         digits = 1 - math.floor(math.log10(epsilon))
-    rounded = math.ceil(round(epsilon * 10**digits, 6)) / 10**digits
-    return f"{rounded:.{digits}f}"
+    # Of the shortest decimal that is the number: the float nearest to 0.1 is above it, and yet prints as 0.1.
+    return str(Decimal(repr(float(epsilon))).quantize(Decimal(1).scaleb(-digits), ROUND_CEILING))
+
+
+def delta_up(delta: float) -> str:
+    """Delta in print, of four digits: never below the number itself.
+
+    >>> delta_up(1e-5), delta_up(1.00049e-5), delta_up(1 / 600_000)
+    ('1e-05', '1.001e-05', '1.667e-06')
+    """
+    exact = Decimal(repr(float(delta)))
+    return f"{float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - 3), ROUND_CEILING)):.4g}"
 
 
 def _plain(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,9 +10,9 @@ import torch
 from torch import Tensor
 
 from reticent.accounting import Event, Subsampled
-from reticent.errors import SettingError
+from reticent.errors import SettingError, require
 from reticent.gradients import norms, norms_and_sum
-from reticent.inside.bounds import Bound
+from reticent.inside.bounds import Bound, enforced
 from reticent.inside.drawn import Drawn
 from reticent.inside.draws import Draw, Memory
 from reticent.inside.settings import RoundSettings
@@ -48,6 +49,9 @@ class ByNorm:
 
     spread: float = 5.0
     """k: how far a norm may grow until the example is looked at again."""
+
+    def __post_init__(self) -> None:
+        require(1 <= self.spread < math.inf, f"spread must be 1 or more and finite, not {self.spread}")
 
     def draw(self, settings: RoundSettings, rng: np.random.Generator, memory: Memory) -> Draw:
         """Throw every example's coin."""
@@ -93,6 +97,10 @@ class UnitSum:
     spread: float = 5.0
     floor: float = 0.01
 
+    def __post_init__(self) -> None:
+        require(1 <= self.spread < math.inf, f"spread must be 1 or more and finite, not {self.spread}")
+        require(0 < self.floor <= 1, f"floor must be above 0 and at most 1, not {self.floor}")
+
     def __call__(self, task: Task, bound: Bound, settings: RoundSettings) -> UnitSumQuery:
         """The query of one round."""
         return UnitSumQuery(task, bound, ImportanceSettings.of(settings), self)
@@ -124,7 +132,7 @@ class UnitSumQuery:
             here = slice(sum(map(len, found)), sum(map(len, found)) + len(part))
             found.append(part.detach().cpu())
             accepted = rng[here] < self.chance(found[-1], reach[here])
-            weights = self.bound.weights(part, self.settings)
+            weights = enforced(self.bound, part, self.settings)
             weights = torch.where(accepted.to(part.device), weights, torch.zeros_like(weights))
             if task.diagnostics is not None:
                 task.diagnostics.saw(part, weights)

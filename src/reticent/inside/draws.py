@@ -45,7 +45,7 @@ class Sampler(Protocol):
 
 @runtime_checkable
 class Restricted(Protocol):
-    """A sampler whose `amplify` holds for some queries only."""
+    """A sampler or a mechanism whose price holds for some queries only."""
 
     def serves(self, query: object) -> bool:
         """Whether it holds for this query, or for all that this maker of queries makes."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import numpy as np
 from torch import Tensor
 
-from reticent.accounting import Allowance, Entry, Event, Ledger
+from reticent.accounting import Allowance, Entry, Event, Ledger, Unbounded
 from reticent.errors import BudgetSpent, SettingError
 from reticent.inside.drawn import Drawn
 from reticent.inside.draws import Draw, Restricted, Sampler
@@ -30,11 +31,19 @@ class Vault:
     """
 
     def __init__(
-        self, examples: Store, *, randomness: Randomness, ledger: Ledger, allowance: Allowance, device: Device = "cpu"
+        self,
+        examples: Store,
+        *,
+        randomness: Randomness,
+        ledger: Ledger,
+        allowance: Allowance,
+        device: Device = "cpu",
+        guard: Callable[[], AbstractContextManager[None]] = nullcontext,
     ):
         self._examples = examples
         self._randomness = randomness
         self._device = device
+        self._guard = guard
         self._allowance = allowance
         self._round = self._draws = self._asks = self._noises = self._entries = 0
         self._bundle: _Bundle | None = None
@@ -103,11 +112,13 @@ class Vault:
         rng = self._randomness.stream(self._round, "ask", self._asks)
         self._asks += 1
         drawn = Drawn(draw, rng, self.memory, self._examples, self._device)
-        return Sealed(query.answer(drawn), query.sensitivity, draw)
+        with self._guard():
+            return Sealed(query.answer(drawn), query.sensitivity, draw, query)
 
     def release(self, sealed: Sealed, mechanism: Mechanism) -> Tensor:
         """The door: refuse if over budget, write the ledger, then add noise."""
         event = sealed.draw.amplify(mechanism.event())
+        _refuse_unproved(sealed, mechanism, event)
         self._charge(event, sealed)
         rng = self._randomness.stream(self._round, "noise", self._noises)
         self._noises += 1
@@ -143,6 +154,19 @@ class Vault:
         self._entries += 1
         if self.ledger.record(entry):
             self._allowance.spend(event)
+
+
+def _refuse_unproved(sealed: Sealed, mechanism: Mechanism, event: Event) -> None:
+    """Refuse noise whose event does not hold for this answer."""
+    if isinstance(mechanism, Restricted) and not mechanism.serves(sealed.query):
+        raise SettingError(
+            f"{type(mechanism).__name__} is not charged for {type(sealed.query).__name__}: nothing was released"
+        )
+    if not isinstance(event, Unbounded) and not 0 < sealed.sensitivity < math.inf:
+        raise SettingError(
+            f"{type(sealed.query).__name__} declares a sensitivity of {sealed.sensitivity}, for which no noise is "
+            "proved: nothing was released"
+        )
 
 
 class _Bundle:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 
 from reticent.accounting import Event
-from reticent.errors import SettingError
+from reticent.errors import SettingError, require
 from reticent.inside import (
     Bound,
     Clip,
@@ -43,6 +44,15 @@ class Method:
     gate: Gate = Open()  # noqa: RUF009
     control: Control = Steady()  # noqa: RUF009
     optimizer: str = "sgd"
+
+    def __post_init__(self) -> None:
+        require(
+            0 < self.max_grad_norm < math.inf, f"max_grad_norm must be above 0 and finite, not {self.max_grad_norm}"
+        )
+        require(
+            self.noise_multiplier is None or 0 <= self.noise_multiplier < math.inf,
+            f"noise_multiplier must be 0 or more and finite, not {self.noise_multiplier}",
+        )
 
     def __repr__(self) -> str:
         said = ((f, getattr(self, f.name)) for f in fields(self))

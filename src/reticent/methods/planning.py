@@ -93,7 +93,7 @@ class Plan:
                 "floating-point and timing side channels",
                 "the folder of a run that is still going: its checkpoint holds the key of its randomness",
             ),
-            assumptions=("the number of examples is public", *proof.assumptions),
+            assumptions=("the number of examples is public", *proof.assumptions, *_promises(self.method)),
             seeded=seeded,
         )
 
@@ -120,6 +120,7 @@ def plan(
     """
     before = tuple(already)
     solving.refuse_unpriced(method)
+    solving.refuse_unserved(method)
     if epochs is not None and rounds is not None:
         raise SettingError("give rounds or epochs, not both")
     if rounds is not None and rounds < 1:
@@ -141,6 +142,26 @@ def plan(
         raise SettingError("how long should the run be? Give rounds, epochs or a budget")
     cost = price(tally(method, settings, rounds, before), delta, accountant=accountant)
     return Plan(method, settings, rounds, cost, accountant, already=before)
+
+
+def _promises(method: Method) -> tuple[str, ...]:
+    """What rests on stages that are not of this package; a bound is cut to its promise, whoever wrote it."""
+    stages: dict[str, object] = {
+        "draws as its amplify says": method.sampler,
+        "its sensitivity": method.query,
+        "its event": method.noise,
+        "its charge": method.gate,
+    }
+    return tuple(
+        f"rests on the promise of {getattr(stage, '__name__', type(stage).__name__)}: {promise}"
+        for promise, stage in stages.items()
+        if not _ours(stage)
+    )
+
+
+def _ours(stage: object) -> bool:
+    kind = stage if isinstance(stage, type) else type(stage)
+    return kind.__module__.partition(".")[0] == "reticent"
 
 
 def default_delta(size: int) -> float:

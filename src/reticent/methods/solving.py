@@ -53,6 +53,14 @@ def refuse_unpriced(method: Method) -> None:
         )
 
 
+def refuse_unserved(method: Method) -> None:
+    """Refuse noise that is not proved for what the method asks, before anything is released."""
+    mechanism = method.noise(1.0)
+    if isinstance(mechanism, Restricted) and not mechanism.serves(method.query):
+        asked = getattr(method.query, "__name__", type(method.query).__name__)
+        raise SettingError(f"{type(mechanism).__name__} is not proved for {asked}: take noise=GaussianNoise")
+
+
 def hopeless(method: Method, settings: RoundSettings, budget: Budget) -> bool:
     """Whether nothing is proved of a method at any noise: then a budget means nothing, and that is said."""
     cost = price(tally(method, settings, 1), budget.delta, accountant="rdp")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reticent.accounting import Event
+from reticent.errors import require
 from reticent.inside import RoundSettings
+from reticent.outside.adaptive import Adaptive
 from reticent.outside.gates import Charge, Gate, Open, Outcome, Proof, Proposal
 
 
@@ -15,6 +17,13 @@ class After:
 
     rounds: int
     gate: Gate
+
+    def __post_init__(self) -> None:
+        require(self.rounds >= 0, f"after must be 0 or more rounds, not {self.rounds}")
+        require(
+            not isinstance(self.gate, Adaptive),
+            f"{type(self.gate).__name__} plans the whole budget and cannot begin later",
+        )
 
     @property
     def candidates(self) -> int:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from reticent.accounting import ORDERS, Budget, Event, NoisyMax, RenyiFilter
 from reticent.accounting.renyi.conversions import overhead
-from reticent.errors import SettingError
+from reticent.errors import SettingError, require
 from reticent.inside import BestOf, Everyone, GaussianNoise, RoundSettings, StepScores
 from reticent.outside.adaptive import Started
 from reticent.outside.gates import Charge, Outcome, Proof, Proposal
@@ -31,6 +31,16 @@ class BestLength:
     splits: int = 60
     choice_epsilon: float = 0.0
     """What one choice costs; fixed when the run is planned."""
+
+    def __post_init__(self) -> None:
+        require(
+            self.choices >= 2 and self.splits >= 1, "there must be at least two lengths to choose from, and one split"
+        )
+        require(
+            0 < self.longest < math.inf and 0 < self.limit < math.inf,
+            "longest and loss_limit must be above 0 and finite",
+        )
+        require(0 < self.raise_by < math.inf, f"raise_by must be above 0 and finite, not {self.raise_by}")
 
     @property
     def candidates(self) -> int:

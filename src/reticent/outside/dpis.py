@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,6 +11,7 @@ from reticent.accounting import Budget, Event, Gaussian, curve
 from reticent.accounting.claims import claimed
 from reticent.accounting.claims.claimed import PaperClaim
 from reticent.accounting.renyi.dpis import ImportancePlan
+from reticent.errors import require
 from reticent.inside import (
     Everyone,
     FreshNorms,
@@ -46,6 +48,14 @@ class NormPlan:
     plan: ImportancePlan | None = None
     first_clip: float = 0.0
     """Set when the run is planned, as `plan` is."""
+
+    def __post_init__(self) -> None:
+        require(1 <= self.spread < math.inf, f"spread must be 1 or more and finite, not {self.spread}")
+        require(0 <= self.phase <= 1, f"phase must lie between 0 and 1, not {self.phase}")
+        require(0 < self.norm_noise < math.inf, f"norm_noise must be above 0 and finite, not {self.norm_noise}")
+        require(0 < self.growth < math.inf, f"growth must be above 0 and finite, not {self.growth}")
+        require(0 < self.floor <= 1, f"floor must be above 0 and at most 1, not {self.floor}")
+        require(0 < self.smallest <= 1 <= self.wide < math.inf, "0 < smallest <= 1 <= wide must hold")
 
     def turn(self, settings: RoundSettings) -> RoundSettings:
         """What was released in this epoch stays."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from scipy.special import ndtr
@@ -9,7 +10,7 @@ from scipy.special import ndtr
 from reticent.accounting import Event, Gaussian, SelectiveAttempt, SelectiveRelease, Subsampled
 from reticent.accounting.claims import claimed
 from reticent.accounting.claims.claimed import PaperClaim
-from reticent.errors import SettingError
+from reticent.errors import SettingError, require
 from reticent.inside import (
     AcceptanceCoin,
     GaussianNoise,
@@ -35,6 +36,14 @@ class NoisyTest:
     noise_multiplier: float = 1.3
     limit: float = 0.001
     threshold: float = -1.0
+
+    def __post_init__(self) -> None:
+        require(self.batch_size > 0 and self.limit > 0, "the test needs a batch size and a loss limit above 0")
+        require(
+            0 < self.noise_multiplier < math.inf,
+            f"the noise of the test must be above 0 and finite, not {self.noise_multiplier}",
+        )
+        require(abs(self.threshold) < math.inf, f"beta must be a finite number, not {self.threshold}")
 
     def acceptance(self) -> tuple[float, float]:
         """The least and the greatest chance to be kept.
@@ -77,6 +86,14 @@ class SmoothTest:
     limit: float = 0.1
     influence: float = 0.05
 
+    def __post_init__(self) -> None:
+        require(self.batch_size > 0 and self.limit > 0, "the test needs a batch size and a loss limit above 0")
+        require(
+            0 < self.low <= self.high <= 1,
+            f"0 < accept_low <= accept_high <= 1 must hold, not {self.low} and {self.high}",
+        )
+        require(0 <= self.influence < math.inf, f"influence must be 0 or more and finite, not {self.influence}")
+
     def acceptance(self) -> tuple[float, float]:
         """The least and the greatest chance to be kept."""
         return self.low, self.high
@@ -118,6 +135,7 @@ class Selective:
     seen_attempts: bool = False
 
     def __post_init__(self) -> None:
+        require(self.cap >= 1, f"cap must be 1 or more, not {self.cap}")
         if self.hidden_attempts and self.seen_attempts:
             raise SettingError("attempts are hidden or seen, not both: set hidden_attempts or seen_attempts to false")
 

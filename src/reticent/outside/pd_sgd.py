@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from reticent.accounting import Event
-from reticent.errors import SettingError
+from reticent.errors import SettingError, require
 from reticent.inside import AsItIs, Deniable, RoundSettings
 from reticent.outside.gates import Charge, Outcome, Proof, Proposal
 
@@ -59,6 +59,9 @@ class RandomRejection:
 
     share: float
     proof: ClassVar[Proof] = Proof()
+
+    def __post_init__(self) -> None:
+        require(0 <= self.share <= 1, f"rejection is a share between 0 and 1, not {self.share}")
 
     @property
     def candidates(self) -> int:

@@ -13,7 +13,7 @@ from torch import Tensor
 from reticent.accounting import AnnealedRelease, Event
 from reticent.accounting.claims import claimed
 from reticent.accounting.claims.claimed import PaperClaim
-from reticent.errors import SettingError
+from reticent.errors import SettingError, require
 from reticent.inside import GaussianNoise, LossChange, Poisson, RoundSettings, Task
 from reticent.outside.dpsur import candidate
 from reticent.outside.gates import Charge, Outcome, Proof, Proposal, Releases
@@ -74,6 +74,13 @@ class PrivateAnswer:
     noise_multiplier: float = 1.3
     limit: float = 0.001
 
+    def __post_init__(self) -> None:
+        require(self.batch_size > 0 and self.limit > 0, "the judge needs a batch size and a loss limit above 0")
+        require(
+            0 < self.noise_multiplier < math.inf,
+            f"the noise of the judge must be above 0 and finite, not {self.noise_multiplier}",
+        )
+
     def events(self, settings: RoundSettings) -> tuple[Event, ...]:
         """One noisy answer on a draw of its own."""
         return (Poisson().amplify(GaussianNoise(self.noise_multiplier).event(), self._settings(settings)),)
@@ -103,6 +110,8 @@ class Annealed:
     hidden_attempts: bool = False
 
     def __post_init__(self) -> None:
+        require(0 <= self.cooling < math.inf, f"cooling must be 0 or more and finite, not {self.cooling}")
+        require(self.max_rejections >= 0, f"max_rejections must be 0 or more, not {self.max_rejections}")
         if self.hidden_attempts and not isinstance(self.judge, PublicHoldout):
             raise SettingError("hidden attempts are only accounted for with a public hold-out: give one, or charge all")
 

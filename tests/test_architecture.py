@@ -28,10 +28,11 @@ MAY_IMPORT: dict[str, set[str] | None] = {
     "data": {"inside"},
     "defences": {"models", "data", "accounting", "about"},
     "catalogue": {"methods", "defences", "about"},
+    "results": {"accounting"},
     "attacks": {"gradients", "data", "models"},
-    "audits": {"run", "inside", "outside", "methods", "accounting", "attacks"},
+    "audits": {"run", "inside", "outside", "methods", "accounting", "attacks", "results"},
     "experiments": ANYTHING,
-    "report": {"accounting", "catalogue"},
+    "report": {"accounting", "catalogue", "results"},
     "integrations": ANYTHING,
     "cli": ANYTHING,
 }

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import get_args
 
 from reticent.accounting import Guarantee
@@ -17,7 +18,7 @@ def read_guarantee(said: Fields) -> Guarantee:
     >>> read_guarantee(Fields(Guarantee("proved", 3.0, 1e-5).to_json(), "result.json")).epsilon
     3.0
     """
-    said.only(part.name for part in fields(Guarantee))
+    said.only(Guarantee("none", math.inf, 0.0).to_json())
     said.choice("status", get_args(Status))
     for name in {"status", "adjacency", "accountant", "route", "why"} & {"status", *said.data}:
         said.need(name, str)
@@ -29,7 +30,7 @@ def read_guarantee(said: Fields) -> Guarantee:
     said.get("seeded", bool)
     if (claim := said.part("as_claimed")) is not None:
         claim.get("epsilon", float), claim.get("refuted", bool), claim.get("text", str)
-    return Guarantee.from_json({"epsilon": None, **said.data})
+    return Guarantee.from_json({"epsilon": None, "route": "", **said.data})
 
 
 @dataclass(frozen=True, kw_only=True)

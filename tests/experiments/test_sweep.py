@@ -83,7 +83,7 @@ def test_after_kill_9_of_everything_the_same_call_ends_as_if_nothing_had_happene
     assert "run2" in begun - done, "the kill must hit a run at work"
     again = sweep(jobs(**EPOCHS), killed, processes=2, watcher=seen)
     assert set(seen.names("began")) == EPOCHS.keys() - done, "what is done is not run again"
-    assert {record["run"] for record in again if record["resumed"]} == begun - done
+    assert {result.run for result in again if result.effort.resumed} == begun - done
     sweep(jobs(**EPOCHS), whole, processes=2, watcher=seen)
     assert essence(killed) == essence(whole)
     assert lines_of_rounds(killed) == lines_of_rounds(whole), "a round is missing or written twice"
@@ -95,15 +95,15 @@ def test_a_killed_worker_is_reported_and_the_others_finish(tmp_path: Path, seen:
             if job.name == "long" and done == 5:
                 os.kill(worker_in(tmp_path / "runs" / job.name), signal.SIGKILL)
 
-    records = sweep(jobs(short=1.0, long=30.0, other=1.0), tmp_path, processes=2, watcher=Killer())
-    assert [record["status"] for record in records] == ["done", "failed", "done"]
-    assert "SIGKILL" in records[1]["error"]
+    results = sweep(jobs(short=1.0, long=30.0, other=1.0), tmp_path, processes=2, watcher=Killer())
+    assert [result.status for result in results] == ["done", "failed", "done"]
+    assert "SIGKILL" in results[1].error
     lines = map(json.loads, (tmp_path / "results.jsonl").read_text().splitlines())
     assert {line["run"]: line["status"] for line in lines} == {"short": "done", "long": "failed", "other": "done"}
     again = sweep(jobs(short=1.0, long=30.0, other=1.0), tmp_path, processes=2, watcher=seen)
-    assert [record["status"] for record in again] == ["done"] * 3
+    assert [result.status for result in again] == ["done"] * 3
     assert seen.names("began") == ["long"]
-    assert again[1]["resumed"]
+    assert again[1].effort.resumed
 
 
 def worker_in(folder: Path) -> int:
@@ -118,8 +118,8 @@ def worker_in(folder: Path) -> int:
 def test_a_failed_run_may_be_tried_again_with_other_settings(tmp_path: Path, seen: Any) -> None:
     bad = Job(name="run", label="dpsgd", recipe=Recipe(data="digits", epochs=1.0, epsilon=-1.0, seed=0))
     good = Job(name="run", label="dpsgd", recipe=Recipe(data="digits", epochs=1.0, epsilon=3.0, seed=0))
-    assert sweep([bad], tmp_path, processes=1, watcher=seen)[0]["status"] == "failed"
-    assert sweep([good], tmp_path, processes=1, watcher=seen)[0]["status"] == "done"
+    assert sweep([bad], tmp_path, processes=1, watcher=seen)[0].status == "failed"
+    assert sweep([good], tmp_path, processes=1, watcher=seen)[0].status == "done"
 
 
 def test_runs_are_the_same_however_many_at_a_time(tmp_path: Path, seen: Any) -> None:
@@ -145,7 +145,7 @@ def test_a_folder_of_an_older_version_is_gone_on_with(tmp_path: Path) -> None:
         (tmp_path / name).write_text(json.dumps(stored))
     (tmp_path / "record.json").unlink()
     claim(job, tmp_path)
-    assert perform(job, tmp_path, lambda _done, _total: None)["status"] == "done"
+    assert perform(job, tmp_path, lambda _done, _total: None).status == "done"
     other = replace(job, recipe=replace(job.recipe, centre=20.0))
     with pytest.raises(ResumeError, match="centre"):
         claim(other, tmp_path)

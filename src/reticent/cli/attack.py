@@ -14,6 +14,7 @@ from typer import Argument, Option
 if TYPE_CHECKING:
     from reticent.attacks.game import Deal, Game
     from reticent.attacks.intervals import Floats
+    from reticent.results import Result
 
 USUAL = "loss,population,reference,shadow,lira,rmia,blackbox,whitebox"
 
@@ -34,9 +35,9 @@ def attack(
     from reticent.attacks.game import Game, deal, most_records
     from reticent.attacks.shadows import train_shadows
     from reticent.attacks.suite import check_attacks
-    from reticent.audits.stored import read_result
     from reticent.checkpoint import replace_file
     from reticent.experiments.repeat import repeatable
+    from reticent.results import read_result
 
     names = [name.strip() for name in attacks.split(",") if name.strip()]
     check_attacks(names)
@@ -49,15 +50,15 @@ def attack(
         models,
         jobs=jobs,
         folder=folder,
-        design={"recipe": result["recipe"], **again.design(), **asdict(game)},
+        design={"recipe": dict(result.recipe), **again.design(), **asdict(game)},
         tell=_tell,
     )
-    answer = {"run": str(run), "guarantee": result["guarantee"], **_figures(run, result, cards, logits, names)}
+    answer = {"run": str(run), "guarantee": result.guarantee.to_json(), **_figures(run, result, cards, logits, names)}
     replace_file(folder / "attack.json", json.dumps(answer, indent=2).encode())
     print(json.dumps(answer) if as_json else _in_words(answer))
 
 
-def train_shadow(result: dict[str, Any], game: Game, number: int) -> Floats:
+def train_shadow(result: Result, game: Game, number: int) -> Floats:
     """The logits of one shadow: the run's own pipeline, as many examples as the run had, coins of its own."""
     from reticent.attacks.game import deal
     from reticent.attacks.whitebox import logits_of
@@ -69,10 +70,8 @@ def train_shadow(result: dict[str, Any], game: Game, number: int) -> Floats:
     return logits_of(trained.model, cards.asked())
 
 
-def _figures(run: Path, result: dict[str, Any], cards: Deal, logits: Floats, names: list[str]) -> dict[str, Any]:
+def _figures(run: Path, result: Result, cards: Deal, logits: Floats, names: list[str]) -> dict[str, Any]:
     """Every attack on the target, the blind baseline, the shadows pooled, canaries, and the most exposed records."""
-    import math
-
     from reticent.attacks.learned import blind
     from reticent.attacks.lira import lira_online
     from reticent.attacks.metrics import Scores
@@ -85,8 +84,7 @@ def _figures(run: Path, result: dict[str, Any], cards: Deal, logits: Floats, nam
     from reticent.experiments.repeat import repeatable
     from reticent.fitting import load
 
-    said, delta = result["guarantee"]["epsilon"], result["guarantee"]["delta"]
-    epsilon = math.inf if said is None else said
+    epsilon, delta = result.guarantee.epsilon, result.guarantee.delta
     again = repeatable(result)
     target = cards.target(load(run, model_of(again.recipe, again.dataset)).model, logits)
     found = {name: run_attack(name, target) for name in names}

@@ -17,6 +17,7 @@ from typer import Argument, Option
 if TYPE_CHECKING:
     from reticent.audits.findings import Finding
     from reticent.methods import Method
+    from reticent.results import Result
 
 AUDIT = "audit.json"
 """Where the answer about a run is kept, in its folder; the page shows it."""
@@ -83,18 +84,19 @@ def _audit_run(
     folder: Path, canaries: int | None, *, tell: Callable[[Finding], None], **settings: Any
 ) -> dict[str, Any]:
     """The ledger on disk, the method with the run's own numbers, and one more training with canaries in it."""
-    from reticent.audits.stored import check_stored, read_result
+    from reticent.audits.stored import check_stored
     from reticent.errors import SettingError
-    from reticent.experiments.plain import is_plain
+    from reticent.experiments.stored import recipe_of
+    from reticent.results import read_result
 
     result = read_result(folder)
-    recipe = result["recipe"]
+    recipe = recipe_of(result)
     if not (folder / "ledger.jsonl").exists():
-        who = "plain training" if is_plain(result) else recipe["method"]
+        who = "plain training" if result.kind == "plain" else recipe.method
         raise SettingError(f"{who} keeps no ledger and claims nothing: use `reticent attack`")
-    found = [check_stored(folder)]
+    found = [check_stored(folder, result.guarantee)]
     tell(found[0])
-    method = _method(recipe["method"], result["noise_multiplier"], recipe["max_grad_norm"], **recipe["options"])
+    method = _method(recipe.method, result.noise_multiplier, recipe.max_grad_norm, **recipe.options)
     answer = _audit_method(method, tell=tell, **settings)
     answer["step"] = {name: answer[name] for name in ("lower", "upper", "delta")}
     answer["name"] = "one step"
@@ -116,7 +118,7 @@ def _plain(finding: Finding) -> dict[str, Any]:
     return asdict(finding) | {"figures": figures}
 
 
-def _one_run(result: dict[str, Any], canaries: int | None, *, alpha: float, seed: int) -> Finding:
+def _one_run(result: Result, canaries: int | None, *, alpha: float, seed: int) -> Finding:
     """Train the run's pipeline once more, with a random half of the canaries, and ask which half it was."""
     from reticent.attacks.signals import confidence
     from reticent.attacks.whitebox import logits_of

@@ -28,15 +28,15 @@ def demo(
     from reticent.report import write_page
 
     with view(len(comparison(seed).jobs())) as watcher:
-        answer = run(out, seed=seed, tell=_tell, watcher=watcher)
+        shown = run(out, seed=seed, tell=_tell, watcher=watcher)
     print("\nattacking DP-SGD:", file=sys.stderr)
     with redirect_stdout(sys.stderr):  # stdout is for the answer
-        attack(Path(answer["out"]) / "runs" / f"dpsgd-eps{EPSILON:g}-seed{seed}", attacks=ATTACKS, jobs=2, seed=seed)
-    write_page(Path(answer["out"]))
+        attack(shown.compared.out / "runs" / f"dpsgd-eps{EPSILON:g}-seed{seed}", attacks=ATTACKS, jobs=2, seed=seed)
+    write_page(shown.compared.out)
     if as_json:
-        print(json.dumps(answer))
+        print(json.dumps(shown.to_json()))
         return
-    print(f"\nresumed half-way:\n{trained(answer['resumed'])}\n\nevery method:\n{compared(answer)}")
+    print(f"\nresumed half-way:\n{trained(shown.resumed)}\n\nevery method:\n{compared(shown.compared)}")
 
 
 def _tell(line: str) -> None:

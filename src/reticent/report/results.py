@@ -59,7 +59,7 @@ def read(folder: Path, *, private: bool = False) -> Results:
     places = [folder, *sorted(folder.glob("runs/*"))]
 
     def gather(name: str, reader: Callable[[Path], list[E]]) -> list[E]:
-        found = [(entry, place.name) for place in places for entry in reader(place / name)]
+        found = [(entry, place.resolve().name) for place in places for entry in reader(place / name)]
         return [replace(entry, run=_run(entry.run, place, order)) for entry, place in found]
 
     attacks = gather("attacks.json", read_attacks) + gather("attack/attack.json", read_attack_answers)
@@ -82,6 +82,10 @@ def _diagnostics(place: Path, known: dict[str, int]) -> list[dict[str, object]]:
     lines: list[Fields] = read_lines(path) if path.exists() else []
     numbers = ("round", "drawn", "bounded")
     return [
-        {"private": True, "run": _run(None, place.name, known), **{name: line.need(name, int) for name in numbers}}
+        {
+            "private": True,
+            "run": _run(None, place.resolve().name, known),
+            **{name: line.need(name, int) for name in numbers},
+        }
         for line in lines
     ]

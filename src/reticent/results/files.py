@@ -18,13 +18,13 @@ def read_result(folder: Path) -> Result:
     path = folder / ANSWER
     if not path.exists():
         raise ResumeError(f"{folder} holds no finished run: {ANSWER} is not there; finish it with train --resume")
-    return Result.from_json(read_json(path), str(path), name=folder.name)
+    return Result.from_json(read_json(path), str(path), name=folder.resolve().name)
 
 
 def read_record(folder: Path) -> Result | None:
     """What a sweep recorded of the run in a folder, if it did."""
     path = folder / RECORD
-    return Result.from_json(read_json(path), str(path), name=folder.name) if path.exists() else None
+    return Result.from_json(read_json(path), str(path), name=folder.resolve().name) if path.exists() else None
 
 
 def read_results(path: Path) -> list[Result]:

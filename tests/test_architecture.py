@@ -23,7 +23,7 @@ MAY_IMPORT: dict[str, set[str] | None] = {
     "losses": {"inside"},
     "checkpoint": set(),
     "run": {"methods", "inside", "outside", "accounting", "gradients", "checkpoint", "losses"},
-    "fitting": {"methods", "inside", "accounting", "checkpoint", "losses", "run"},
+    "fitting": {"methods", "inside", "accounting", "checkpoint", "losses", "run", "results"},
     "models": set(),
     "data": {"inside"},
     "defences": {"models", "data", "accounting", "about"},

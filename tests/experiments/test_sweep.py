@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 
-from reticent.errors import ResumeError, SettingError
+from reticent.errors import DataError, ResumeError, SettingError
 from reticent.experiments.job import Job, claim, perform
 from reticent.experiments.locks import locked
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.sweep import sweep
+from reticent.experiments.training import train
 
 SCRIPT = """
 import sys
@@ -149,3 +150,33 @@ def test_a_folder_of_an_older_version_is_gone_on_with(tmp_path: Path) -> None:
     other = replace(job, recipe=replace(job.recipe, centre=20.0))
     with pytest.raises(ResumeError, match="centre"):
         claim(other, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["job.json", "record.json"])
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"recipe": 3}'])
+def test_damaged_files_are_told_before_anything_is_run(tmp_path: Path, seen: Any, name: str, text: str) -> None:
+    folder = tmp_path / "runs" / "one"
+    folder.mkdir(parents=True)
+    (folder / name).write_text(text)
+    with pytest.raises(DataError, match=name):
+        sweep(jobs(one=1.0), tmp_path, processes=1, watcher=seen)
+    if name == "record.json":
+        with pytest.raises(DataError, match=name):
+            sweep(jobs(another=1.0), tmp_path, processes=1, watcher=seen)
+    assert seen.events == []
+
+
+def test_a_damaged_answer_is_told_when_a_run_is_resumed(tmp_path: Path) -> None:
+    (tmp_path / "result.json").write_text("{")
+    with pytest.raises(DataError, match=r"result\.json is not JSON"):
+        train(Recipe(data="digits", epsilon=3.0, epochs=1, seed=0), tmp_path, resume=True)
+
+
+def test_a_recipe_of_a_newer_version_is_refused_by_the_name_of_its_setting(tmp_path: Path) -> None:
+    recipe = Recipe(data="digits", epsilon=3.0, epochs=1, seed=0)
+    train(recipe, tmp_path)
+    stored = json.loads((tmp_path / "result.json").read_text())
+    stored["recipe"]["colour"] = "blue"
+    (tmp_path / "result.json").write_text(json.dumps(stored))
+    with pytest.raises(DataError, match="colour is not known here"):
+        train(recipe, tmp_path, resume=True)

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from reticent.errors import DataError
 
@@ -40,9 +40,7 @@ class Fields:
     def need(self, name: str, kind: type[T]) -> T:
         """The value of a field that must be there."""
         value = self.get(name, kind)
-        if value is None:
-            raise DataError(f"{self.where}: {name} is missing: the file is damaged, or not ours")
-        return value
+        return self._missing(name) if value is None else value
 
     def choice(self, name: str, known: Iterable[Name]) -> Name | None:
         """The value of a field that is one of a few words; None if it is not there."""
@@ -67,6 +65,11 @@ class Fields:
         value = self.data.get(name)
         return None if value is None else Fields(value, f"{self.where}: {name}")
 
+    def need_part(self, name: str) -> Fields:
+        """A field that must hold an object."""
+        found = self.part(name)
+        return self._missing(name) if found is None else found
+
     def parts(self, name: str) -> list[Fields] | None:
         """A field that holds a list of objects."""
         found = self._list(name)
@@ -80,6 +83,9 @@ class Fields:
                 f"{self.where}: {', '.join(unknown)} is not known here. If a newer Reticent wrote it, read it with "
                 "that one (pip install --upgrade reticent); if not, it is no result of ours"
             )
+
+    def _missing(self, name: str) -> NoReturn:
+        raise DataError(f"{self.where}: {name} is missing: the file is damaged, or not ours")
 
     def _list(self, name: str) -> list[object] | None:
         value = self.data.get(name)

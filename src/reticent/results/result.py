@@ -192,16 +192,12 @@ class Result:
         """
         told = Fields(data, where)
         _refuse_newer(told)
-        optimizer, recipe = told.part("optimizer"), told.part("recipe")
-        if recipe is None:
-            raise DataError(f"{where}: recipe is missing: the file is damaged, or not ours")
+        optimizer, recipe = told.part("optimizer"), told.need_part("recipe")
         status = told.choice("status", ENDINGS) or "done"
         # Older answers do not say it, but no other training than the plain one tells of an optimizer.
         kind = told.choice("kind", KINDS) or ("private" if optimizer is None else "plain")
-        guarantee, ledger = told.part("guarantee"), told.part("ledger")
-        classes, points = told.parts("classes"), told.pairs("epsilon_by_round")
-        if guarantee is None and status == "done":
-            raise DataError(f"{where}: guarantee is missing: the file is damaged, or not ours")
+        guarantee = read_guarantee(told.need_part("guarantee")) if status == "done" else NOTHING
+        ledger, classes, points = told.part("ledger"), told.parts("classes"), told.pairs("epsilon_by_round")
         found = Result(
             run=told.get("run", str) or name,
             label=told.get("label", str) or ("plain" if kind == "plain" else recipe.need("method", str)),
@@ -211,7 +207,7 @@ class Result:
             error=told.get("error", str),
             accuracy=told.get("accuracy", float),
             accuracy_on=told.get("accuracy_on", str) or "",
-            guarantee=NOTHING if guarantee is None else read_guarantee(guarantee),
+            guarantee=guarantee,
             rounds=told.get("rounds", int) or 0,
             kept=told.get("kept", int) or 0,
             noise_multiplier=told.get("noise_multiplier", float) or 0.0,

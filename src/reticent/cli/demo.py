@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated
 
 from typer import Option
 
-ATTACKS = "loss,population,reference,shadow,lira,rmia"
+ATTACKS = ("loss", "population", "reference", "shadow", "lira", "rmia")
 
 
 def demo(
@@ -19,7 +18,9 @@ def demo(
     as_json: Annotated[bool, Option("--json", help="Answer in JSON on stdout.")] = False,
 ) -> None:
     """Train on embedded data, break off, resume, compare every method, attack one, and write the page."""
-    from reticent.cli.attack import attack
+    from reticent.attacks import attack_run
+    from reticent.cli.attack import in_words as attacked
+    from reticent.cli.attack import tell
     from reticent.cli.compare import in_words as compared
     from reticent.cli.compare import view
     from reticent.cli.train import in_words as trained
@@ -30,8 +31,8 @@ def demo(
     with view(len(comparison(seed).jobs())) as watcher:
         shown = run(out, seed=seed, tell=_tell, watcher=watcher)
     print("\nattacking DP-SGD:", file=sys.stderr)
-    with redirect_stdout(sys.stderr):  # stdout is for the answer
-        attack(shown.compared.out / "runs" / f"dpsgd-eps{EPSILON:g}-seed{seed}", attacks=ATTACKS, jobs=2, seed=seed)
+    folder = shown.compared.out / "runs" / f"dpsgd-eps{EPSILON:g}-seed{seed}"
+    print(attacked(attack_run(folder, attacks=ATTACKS, jobs=2, seed=seed, tell=tell)), file=sys.stderr)
     write_page(shown.compared.out)
     if as_json:
         print(json.dumps(shown.to_json()))

@@ -61,10 +61,9 @@ def _report(folder: Path, canaries: int | None, *, runs: int, alpha: float, seed
     shown = alone = Bounds(step.lower, step.upper, step.delta)
     name = "one step"
     if canaries != 0:
-        finding, shown = _one_run(result, canaries, alpha=alpha, seed=seed or 0)
+        name, shown, finding = _one_run(result, canaries, alpha=alpha, seed=seed or 0)
         found.append(finding)
         tell(finding)
-        name = f"one run, {finding.figures['canaries']} canaries"
     findings = (*found, *step.findings)
     return RunReport(
         method=step.method,
@@ -80,7 +79,7 @@ def _report(folder: Path, canaries: int | None, *, runs: int, alpha: float, seed
     )
 
 
-def _one_run(result: Result, canaries: int | None, *, alpha: float, seed: int) -> tuple[Finding, Bounds]:
+def _one_run(result: Result, canaries: int | None, *, alpha: float, seed: int) -> tuple[str, Bounds, Finding]:
     """Train the run's pipeline once more, with a random half of the canaries, and ask which half it was."""
     again = repeatable(result)
     dataset = again.dataset
@@ -98,4 +97,4 @@ def _one_run(result: Result, canaries: int | None, *, alpha: float, seed: int) -
     says = f"{count} canaries prove epsilon > {found.lower:.3f}, the run claims {claims}"
     figures = asdict(found) | {"upper": guarantee.epsilon, "delta": guarantee.delta}
     bounds = Bounds(found.lower, guarantee.epsilon, guarantee.delta)
-    return Finding("one run", not found.contradicted, says, figures), bounds
+    return f"one run, {count} canaries", bounds, Finding("one run", not found.contradicted, says, figures)

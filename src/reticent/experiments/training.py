@@ -25,7 +25,7 @@ from reticent.experiments.stored import recipe_of
 from reticent.experiments.tracking import JsonLines, write_private_diagnostics
 from reticent.fitting import Trained, accuracy, make_optimizer, make_scheduler
 from reticent.methods.planning import default_delta
-from reticent.results import ANSWER, PlainSettings, Result, read_result
+from reticent.results import ANSWER, PlainSettings, Result, name_of, read_result
 from reticent.run import Run, Step
 
 Progress = Callable[[Run, Step], None]
@@ -74,7 +74,7 @@ def finish(
     """Measure accuracy, tell everything about a run, and keep it in the folder; plain training has an optimizer."""
     label = recipe.method if optimizer is None else "plain"
     result = Result(
-        run=out.resolve().name if out is not None else label,
+        run=name_of(out) if out is not None else label,
         label=label,
         kind="private" if optimizer is None else "plain",
         accuracy=accuracy(trained.model, *dataset.test) if dataset.test is not None else None,

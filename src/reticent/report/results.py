@@ -16,7 +16,7 @@ from reticent.report.entries import (
     read_attacks,
     read_audits,
 )
-from reticent.results import ANSWER, RESULTS, Result, read_result, read_results
+from reticent.results import ANSWER, RESULTS, Result, name_of, read_result, read_results
 from reticent.results.fields import Fields, read_lines
 
 E = TypeVar("E", AttackEntry, AuditEntry)
@@ -59,7 +59,7 @@ def read(folder: Path, *, private: bool = False) -> Results:
     places = [folder, *sorted(folder.glob("runs/*"))]
 
     def gather(name: str, reader: Callable[[Path], list[E]]) -> list[E]:
-        found = [(entry, place.resolve().name) for place in places for entry in reader(place / name)]
+        found = [(entry, name_of(place)) for place in places for entry in reader(place / name)]
         return [replace(entry, run=_run(entry.run, place, order)) for entry, place in found]
 
     attacks = gather("attacks.json", read_attacks) + gather("attack/attack.json", read_attack_answers)
@@ -84,7 +84,7 @@ def _diagnostics(place: Path, known: dict[str, int]) -> list[dict[str, object]]:
     return [
         {
             "private": True,
-            "run": _run(None, place.resolve().name, known),
+            "run": _run(None, name_of(place), known),
             **{name: line.need(name, int) for name in numbers},
         }
         for line in lines

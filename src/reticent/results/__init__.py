@@ -1,6 +1,6 @@
 """Results: what came of runs, typed, and the JSON that they are stored as."""
 
-from reticent.results.files import ANSWER, RECORD, RESULTS, read_record, read_result, read_results, to_line
+from reticent.results.files import ANSWER, RECORD, RESULTS, name_of, read_record, read_result, read_results, to_line
 from reticent.results.parts import ClassAccuracy, Effort, LedgerFacts, Machine, PlainSettings, read_guarantee
 from reticent.results.result import VERSION, Ending, Kind, Result
 
@@ -17,6 +17,7 @@ __all__ = [
     "Machine",
     "PlainSettings",
     "Result",
+    "name_of",
     "read_guarantee",
     "read_record",
     "read_result",

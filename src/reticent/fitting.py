@@ -23,6 +23,8 @@ from reticent.inside import Loss
 from reticent.losses import cross_entropy
 from reticent.methods import Method, get
 from reticent.methods.planning import default_delta
+from reticent.results import read_guarantee
+from reticent.results.fields import Fields, read_json
 from reticent.run import Run, Step
 
 
@@ -62,12 +64,13 @@ def load(folder: str | Path, model: nn.Module) -> Trained:
     path = Path(folder)
     if not (path / "card.json").exists():
         raise ResumeError(f"{path} holds no trained model: card.json is not there")
-    card = json.loads((path / "card.json").read_text())
+    card = Fields(read_json(path / "card.json"), str(path / "card.json"))
+    guarantee, about = read_guarantee(card.need_part("guarantee")), card.need_part("about")
     try:
         model.load_state_dict(load_file(path / "model.safetensors"))
     except RuntimeError as error:
         raise ResumeError(f"the weights in {path} belong to another model: {error}") from error
-    return Trained(model, Guarantee.from_json(card["guarantee"]), card["rounds"], card["kept"], card["about"])
+    return Trained(model, guarantee, card.need("rounds", int), card.need("kept", int), dict(about.data))
 
 
 def fit(

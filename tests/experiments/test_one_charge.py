@@ -68,7 +68,7 @@ def ask(command: str, case: Case, options: dict[str, Any], noise: float | None, 
 def test_one_epsilon_whoever_is_asked(case: Case, tmp_path: Path) -> None:
     shared = {"data": "digits", "method": case.method, "epsilon": case.epsilon, "seed": 0}
     recipe = read_recipe(None, shared | {"batch_size": case.batch_size, "epochs": case.epochs} | case.settings)
-    answer = train(recipe, tmp_path)
+    answer = train(recipe, tmp_path).answer()
     options = recipe.filled().options  # those of the preset, too, which nobody tells the other two
     guarantee = answer["guarantee"]
     planned = ask("plan", case, options, None, budget=True)

@@ -2,45 +2,42 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from reticent.accounting import Entry, Event, price
+from reticent.accounting import Entry, Event, Guarantee, price
 from reticent.accounting.pricing import Accountant
 from reticent.audits.findings import Finding
-from reticent.errors import ResumeError
+from reticent.errors import DataError
+from reticent.results.fields import read_text
 
 LEDGERS = ("ledger", "statistics", "centre")
 
 
-def read_result(folder: Path) -> dict[str, Any]:
-    """The answer that a finished run left in its folder."""
-    path = folder / "result.json"
-    if not path.exists():
-        raise ResumeError(f"{folder} holds no finished run: result.json is not there; finish it with train --resume")
-    answer: dict[str, Any] = json.loads(path.read_text())
-    return answer
-
-
 def read_events(folder: Path) -> dict[Event, int]:
     """How often each event stands in the ledgers of a run, what was released before it included; only read."""
-    paths = [folder / f"{name}.jsonl" for name in LEDGERS]
-    lines = [line for path in paths if path.exists() for line in path.read_text().splitlines(keepends=True)]
-    return dict(Counter(Entry.from_line(line).event for line in lines if line.endswith("\n")))
+    paths = [path for name in LEDGERS if (path := folder / f"{name}.jsonl").exists()]
+    return dict(Counter(event for path in paths for event in _events(path)))
 
 
-def check_stored(folder: Path) -> Finding:
+def _events(path: Path) -> Iterator[Event]:
+    for line in read_text(path).splitlines(keepends=True):
+        if line.endswith("\n"):  # or a crash cut it short, and nothing was released after it
+            try:
+                yield Entry.from_line(line).event
+            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+                raise DataError(f"{path} is no ledger of ours, or damaged, in the line {line.strip()!r}") from error
+
+
+def check_stored(folder: Path, guarantee: Guarantee) -> Finding:
     """The events on disk cost no more than the guarantee on the card."""
-    guarantee = read_result(folder)["guarantee"]
-    said = math.inf if guarantee["epsilon"] is None else float(guarantee["epsilon"])
-    cost = price(read_events(folder), guarantee["delta"], accountant=_accountant(guarantee)).epsilon
+    said = guarantee.epsilon
+    cost = price(read_events(folder), guarantee.delta, accountant=_accountant(guarantee)).epsilon
     says = f"the ledger on disk costs epsilon {cost:.4g}, the card says {said:.4g}"
     return Finding("stored ledger", cost <= said * (1 + 1e-6), says, {"ledger": cost, "card": said})
 
 
-def _accountant(guarantee: dict[str, Any]) -> Accountant:
+def _accountant(guarantee: Guarantee) -> Accountant:
     """The one that the card names; a filter's sum is of Renyi divergences, and what passed it costs no more."""
-    return "rdp" if guarantee["accountant"] == "rdp" else "best"
+    return "rdp" if guarantee.accountant == "rdp" else "best"

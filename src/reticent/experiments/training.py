@@ -1,4 +1,4 @@
-"""Train by recipe: build the parts it names, run them, and answer with plain data."""
+"""Train by recipe: build the parts it names, run them, and tell what came of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from torch import nn
@@ -22,22 +21,21 @@ from reticent.experiments.normalising import charges, normalise
 from reticent.experiments.parts import model_of
 from reticent.experiments.recipe import Recipe, check
 from reticent.experiments.request import request
+from reticent.experiments.stored import recipe_of
 from reticent.experiments.tracking import JsonLines, write_private_diagnostics
 from reticent.fitting import Trained, accuracy, make_optimizer, make_scheduler
 from reticent.methods.solving import rounds_in
+from reticent.results import ANSWER, PlainSettings, Result, name_of, read_result
 from reticent.run import Run, Step
 
 Progress = Callable[[Run, Step], None]
 PRIVATE = "private-diagnostics.jsonl"
 
 
-def train(
-    recipe: Recipe, out: Path | None = None, *, resume: bool = False, progress: Progress | None = None
-) -> dict[str, Any]:
+def train(recipe: Recipe, out: Path | None = None, *, resume: bool = False, progress: Progress | None = None) -> Result:
     """Run a recipe to its end; with a folder, everything about it is kept there and can be resumed.
 
-    >>> answer = train(Recipe(data="digits", epsilon=3.0, epochs=1, seed=0))
-    >>> answer["guarantee"]["status"]
+    >>> train(Recipe(data="digits", epsilon=3.0, epochs=1, seed=0)).guarantee.status
     'proved'
     """
     recipe = recipe.filled()
@@ -64,24 +62,36 @@ def train(
 
 
 def finish(
-    recipe: Recipe, dataset: data.Dataset, trained: Trained, out: Path | None, start: float, **more: Any
-) -> dict[str, Any]:
-    """Measure accuracy, tell everything about a run as plain data, and keep it in the folder."""
-    answer = {
-        "accuracy": accuracy(trained.model, *dataset.test) if dataset.test is not None else None,
-        "accuracy_on": dataset.note if dataset.test is not None else "no test split: accuracy was not measured",
-        "guarantee": trained.guarantee.to_json(),
-        "rounds": trained.rounds,
-        "kept": trained.kept,
-        "seconds": round(time.perf_counter() - start, 3),
-        "recipe": recipe.to_json(),
-        "out": str(out) if out is not None else None,
-        **more,
-    }
+    recipe: Recipe,
+    dataset: data.Dataset,
+    trained: Trained,
+    out: Path | None,
+    start: float,
+    *,
+    noise_multiplier: float,
+    optimizer: PlainSettings | None = None,
+) -> Result:
+    """Measure accuracy, tell everything about a run, and keep it in the folder; plain training has an optimizer."""
+    label = recipe.method if optimizer is None else "plain"
+    result = Result(
+        run=name_of(out) if out is not None else label,
+        label=label,
+        kind="private" if optimizer is None else "plain",
+        accuracy=accuracy(trained.model, *dataset.test) if dataset.test is not None else None,
+        accuracy_on=dataset.note if dataset.test is not None else "no test split: accuracy was not measured",
+        guarantee=trained.guarantee,
+        rounds=trained.rounds,
+        kept=trained.kept,
+        noise_multiplier=noise_multiplier,
+        optimizer=optimizer,
+        seconds=round(time.perf_counter() - start, 3),
+        recipe=recipe.to_json(),
+        out=str(out) if out is not None else None,
+    )
     if out is not None:
         trained.save(out)
-        replace_file(out / "result.json", json.dumps(answer, indent=2).encode())
-    return answer
+        replace_file(out / ANSWER, json.dumps(result.answer(), indent=2).encode())
+    return result
 
 
 def examples(recipe: Recipe) -> data.Dataset:
@@ -167,15 +177,14 @@ def defended(recipe: Recipe, dataset: data.Dataset) -> Trained:
     return Trained(found.model, guarantee, found.rounds, found.rounds, {"recipe": recipe.to_json()})
 
 
-def _finished(out: Path, recipe: Recipe, resume: bool) -> dict[str, Any] | None:
-    """The stored answer of a finished run, if that is what the folder holds and resuming was asked for."""
+def _finished(out: Path, recipe: Recipe, resume: bool) -> Result | None:
+    """What came of a finished run, if that is what the folder holds and resuming was asked for."""
     make_folder(out)
-    result = out / "result.json"
-    if not result.exists():
+    if not (out / ANSWER).exists():
         return None
     if not resume:
         raise ResumeError(f"{out} holds a finished run: give another folder, or --resume to see its result")
-    answer: dict[str, Any] = json.loads(result.read_text())
-    if Recipe(**answer["recipe"]) != recipe:
+    result = read_result(out)
+    if recipe_of(result) != recipe:
         raise ResumeError(f"{out} holds a finished run of another recipe: give another folder")
-    return answer
+    return result

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
@@ -113,12 +114,14 @@ class Run:
             ledger=Ledger(self._folder.ledger if self._folder is not None else None),
             allowance=self.plan.allowance(),
             device=self._task.flat.vector.device,
-            guard=Guard(self.model),
+            guard=(guard := Guard(self.model)),
         )
         self._loop = Loop(self.plan.method, self._vault, self._task, self.optimizer, self.scheduler, self._randomness)
         # Releases that share a ledger line are not sealed one by one: to repeat them takes all the same examples.
         self._examples = self._vault.fingerprint(every=self.plan.bundles) if self._folder is not None else ""
-        check(self.model, self._task.loss, self._vault.blank(rows=4))
+        check(self.model, self._task.loss, made_up := self._vault.blank(rows=4))
+        with guard(), torch.no_grad():  # only now: what a model makes once, in its first pass, is not of the examples
+            self._task.loss(self.model, made_up)
         if stored is not None:
             self._restore(stored)
         else:

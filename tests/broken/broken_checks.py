@@ -19,6 +19,7 @@ from torch import nn
 import reticent.audits.claims as claims
 import reticent.audits.one_run as one_run
 from reticent.accounting import Budget, Entry, Gaussian, Ledger, Subsampled, calibrate, price
+from reticent.accounting.guarantee import delta_up, round_up
 from reticent.attacks import intervals, learned, lira, rmia, signals
 from reticent.attacks.metrics import Scores, auc, auc_standard_error
 from reticent.attacks.thresholds import each_round
@@ -35,9 +36,9 @@ from reticent.errors import BudgetSpent, ModelError, PrivacyWarning, ResumeError
 from reticent.experiments import normalising, training
 from reticent.experiments.recipe import Recipe
 from reticent.gradients import norms
-from reticent.inside import Clip, GradientSum, Randomness, RoundSettings
+from reticent.inside import BestOf, Clip, GradientSum, Randomness, RoundSettings
 from reticent.losses import squared_error
-from reticent.methods import dpis, dpsgd, dpsur, plan, sa_dpsgd
+from reticent.methods import Method, dpis, dpsgd, dpsur, plan, sa_dpsgd
 from reticent.models import with_centre, with_statistics
 from reticent.models.normalising import split_at_centre, statistics_of
 from reticent.run import Run
@@ -409,6 +410,101 @@ class TimeFirst(nn.Module):
         return self.layer(x.transpose(0, 1).flatten(0, 1)).relu().unflatten(0, (x.shape[1], -1)).mean(0)
 
 
+class KeepsTheLargest(nn.Module):
+    """Writes an example's value into a buffer, once it is larger than any made-up one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(2, 2)
+        self.register_buffer("largest", torch.ones(()))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.max() > 2:
+            self.largest.copy_(x.max())
+        return self.layer(x)
+
+
+def _one_step(model: nn.Module, method: Method = PLAIN) -> Run:
+    pair = 3 * torch.rand(8, 2) + 1, torch.arange(8) % 2
+    sgd = torch.optim.SGD(model.parameters(), lr=1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        run = Run(model, sgd, pair, method=method, batch_size=8, rounds=3, delta=1e-5, seed=0)
+        run.step()
+    return run
+
+
+def nothing_outlives_a_query() -> None:
+    """A buffer that a forward pass writes is put back, and the run ends."""
+    model = KeepsTheLargest()
+    try:
+        _one_step(model)
+    except ModelError:
+        assert model.largest == 1.0
+        return
+    raise AssertionError("a private value stayed in the model")
+
+
+def moved_models_are_refused() -> None:
+    """Parameters that have left the flat vector are not rolled back: the run must not go on."""
+    run = _one_step(nn.Linear(2, 2))
+    run.model.weight.data = run.model.weight.data.clone()
+    try:
+        run.step()
+    except ModelError:
+        return
+    raise AssertionError("a rejected candidate would stay in the model")
+
+
+def bounds_are_cut_to_their_promise() -> None:
+    """Whoever wrote a bound, no example weighs more than is charged."""
+
+    class Careless(Clip):
+        def weights(self, norms: torch.Tensor, settings: RoundSettings) -> torch.Tensor:
+            return 10 * torch.ones_like(norms)
+
+    method = dataclasses.replace(PLAIN, bound=Careless(), noise_multiplier=1e-6)
+    run = make_run(method, examples(2.0), batch_size=SIZE, rounds=1, seed=0)
+    probe = run.watch()
+    run.step()
+    (opening,) = probe.openings
+    quiet = make_run(method, examples(0.0), batch_size=SIZE, rounds=1, seed=0)
+    without = quiet.watch()
+    quiet.step()
+    moved = (opening.sealed - without.openings[0].sealed).norm()
+    assert moved <= opening.sensitivity * (1 + 1e-4)
+
+
+def noise_serves_its_queries() -> None:
+    """A noisy maximum is proved for scores that move together, not for the coordinates of a gradient."""
+    mixed = dataclasses.replace(PLAIN, noise=BestOf)
+    try:
+        plan(mixed, size=1000, batch_size=100, rounds=20, budget=Budget(3.0, 1e-5))
+    except SettingError:
+        return
+    raise AssertionError("a choice was charged as if one example moved all scores the same way")
+
+
+def hidden_candidates_have_no_witness() -> None:
+    """A hook of the optimizer would see what a selective gate drops and hides."""
+    model = nn.Linear(2, 2)
+    sgd = torch.optim.SGD(model.parameters(), lr=1.0)
+    sgd.register_step_post_hook(lambda *_: None)
+    pair = torch.randn(100, 2), torch.arange(100) % 2
+    try:
+        Run(model, sgd, pair, method=dpsur(noise_multiplier=2.0), batch_size=8, rounds=3, delta=1e-5)
+    except SettingError:
+        return
+    raise AssertionError("a hidden candidate was seen")
+
+
+def printed_numbers_are_never_too_small() -> None:
+    """An epsilon or a delta in print is at least the true one."""
+    for epsilon in (3.0000000049, 2.991, 0.00123, 1.005):
+        assert float(round_up(epsilon)) >= epsilon
+    assert float(delta_up(1.00049e-5)) >= 1.00049e-5
+
+
 CHECKS: list[Callable[[], None]] = [
     probes,
     selective_ledger,
@@ -440,4 +536,10 @@ CHECKS: list[Callable[[], None]] = [
     known_gradients,
     normalising_is_paid_for,
     hidden_examples_are_found,
+    nothing_outlives_a_query,
+    moved_models_are_refused,
+    bounds_are_cut_to_their_promise,
+    noise_serves_its_queries,
+    hidden_candidates_have_no_witness,
+    printed_numbers_are_never_too_small,
 ]

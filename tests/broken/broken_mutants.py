@@ -20,6 +20,7 @@ import reticent.audits.one_run as one_run
 import reticent.inside.bounds as bounds
 import reticent.inside.queries as queries
 import reticent.run as train
+from reticent import usable
 from reticent.accounting import Gaussian, Ledger, Planned, Subsampled, calibrate
 from reticent.attacks import intervals, learned, lira, rmia, signals
 from reticent.attacks.learned import make_learner
@@ -28,7 +29,9 @@ from reticent.audits.gaussian import gdp_epsilon
 from reticent.data.features.statistics import FeatureSum
 from reticent.experiments import normalising, request
 from reticent.gradients import layouts
-from reticent.inside import ByNorm, GradientSum, Randomness, Vault
+from reticent.inside import ByNorm, Flat, GradientSum, Randomness, Vault
+from reticent.inside.guard import Guard
+from reticent.methods import solving
 from reticent.methods.planning import Plan
 from reticent.outside import Trial
 
@@ -371,3 +374,38 @@ def outsiders_from_another_distribution(right: Any) -> Any:
 @mutant(signals, "paired_design", checks.shadows_have_the_targets_size)
 def shadows_of_another_size(right: Any) -> Any:
     return lambda models, records, seed: right(models, records, seed=seed) & (np.arange(records) % 3 > 0)
+
+
+@mutant(Guard, "_undo", checks.nothing_outlives_a_query)
+def forward_may_write(_right: Any) -> Any:
+    return lambda self, held, versions: None
+
+
+@mutant(Flat, "refuse_moved", checks.moved_models_are_refused)
+def moved_parameters_are_not_missed(_right: Any) -> Any:
+    return lambda self: None
+
+
+@mutant(queries, "enforced", checks.bounds_are_cut_to_their_promise)
+def bounds_are_believed(_right: Any) -> Any:
+    return lambda bound, norms, settings: bound.weights(norms, settings)
+
+
+@mutant(solving, "refuse_unserved", checks.noise_serves_its_queries)
+def any_noise_for_any_query(_right: Any) -> Any:
+    return lambda method: None
+
+
+@mutant(usable, "_hooks", checks.hidden_candidates_have_no_witness)
+def hooks_see_candidates(_right: Any) -> Any:
+    return lambda optimizer: []
+
+
+@mutant(checks, "round_up", checks.printed_numbers_are_never_too_small)
+def epsilon_rounded_to_the_nearest(_right: Any) -> Any:
+    return lambda epsilon: f"{epsilon:.2f}"
+
+
+@mutant(checks, "delta_up", checks.printed_numbers_are_never_too_small)
+def delta_rounded_to_the_nearest(_right: Any) -> Any:
+    return lambda delta: f"{delta:.4g}"

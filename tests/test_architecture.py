@@ -46,7 +46,7 @@ MAY_IMPORT: dict[str, set[str] | None] = {
     "catalogue": {"methods", "defences", "about"},
     "results": {"accounting"},
     "attacks": {"gradients", "data", "models"},
-    "audits": {"run", "inside", "outside", "methods", "accounting", "attacks", "results"},
+    "audits": {"losses", "gradients", "run", "inside", "outside", "methods", "accounting", "attacks", "results"},
     "experiments": ANYTHING,
     "report": {"accounting", "catalogue", "results"},
     "integrations": ANYTHING,

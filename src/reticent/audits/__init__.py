@@ -18,6 +18,7 @@ from reticent.audits.claims import (
     step_claim,
 )
 from reticent.audits.counts import Counts, Evidence
+from reticent.audits.diagnosis import Diagnosis, doctor
 from reticent.audits.findings import Finding
 from reticent.audits.gaussian import gdp_delta, gdp_epsilon
 from reticent.audits.one_run import Guesses, contradicts, epsilon_one_run, epsilon_one_run_gdp, guess, mu_one_run
@@ -40,6 +41,7 @@ __all__ = [
     "Claim",
     "Contradiction",
     "Counts",
+    "Diagnosis",
     "Evidence",
     "Finding",
     "Guesses",
@@ -53,6 +55,7 @@ __all__ = [
     "audit_step",
     "contradiction",
     "contradicts",
+    "doctor",
     "epsilon_credible",
     "epsilon_lower",
     "epsilon_one_run",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reticent import defences, methods
-from reticent.about import About, Row, row
+from reticent.about import About, MethodRow, row
 from reticent.errors import UnknownName
 
 
@@ -56,7 +56,7 @@ def markdown(docs: str) -> str:
     return "\n".join(["| name | changes | what is proved |", "|---|---|---|", *rows])
 
 
-def listing() -> list[Row]:
+def listing() -> list[MethodRow]:
     """The table of all of them.
 
     >>> {"dpsur", "dpis", "selena"} <= {row["name"] for row in listing()}

@@ -202,7 +202,7 @@ def one_round_past_the_budget(_right: Any) -> Any:
     return lambda self, event: True
 
 
-@mutant(train, "_warn_of_large_delta", checks.large_delta_warned)
+@mutant(train, "warn_of_large_delta", checks.large_delta_warned)
 def large_delta_not_mentioned(_right: Any) -> Any:
     return lambda delta, size: None
 

@@ -95,7 +95,11 @@ def test_every_published_file_is_read(path: Path) -> None:
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     for line, result in zip(lines, read_results(path), strict=True):
         told = through_json(result.to_json())
+        promised, said = told.pop("guarantee"), line.pop("guarantee")
         assert {name: told[name] for name in line} == line
+        if said is not None:
+            same = said.keys() - {"adjacency"}  # which was said in other words
+            assert {name: promised[name] for name in same} == {name: said[name] for name in same}
 
 
 def test_a_run_folder_that_is_older_than_versions_is_read(tmp_path: Path) -> None:

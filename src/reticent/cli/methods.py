@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 if TYPE_CHECKING:
-    from reticent.about import Row
+    from reticent.about import MethodRow
 
 
 def methods(
@@ -37,7 +37,7 @@ def methods(
         _show(rows[0])
 
 
-def _show(row: Row) -> None:
+def _show(row: MethodRow) -> None:
     print(f"{row['title']}\n{row['paper']}\n")
     print(f"changes    {row['changes']}\nguarantee  {row['guarantee']}\nmore       {row['docs']}")
     if row["options"]:

@@ -19,7 +19,7 @@ from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 from reticent.accounting import Budget, Guarantee
 from reticent.checkpoint import replace_file, unwritable
 from reticent.errors import DataError, ResumeError, SettingError, UnknownName
-from reticent.inside import Loss
+from reticent.inside import Loss, Tabular, as_store
 from reticent.losses import cross_entropy
 from reticent.methods import Method, get
 from reticent.methods.planning import default_delta
@@ -92,9 +92,13 @@ def fit(
     max_physical_batch_size: int | None = None,
     folder: str | Path | None = None,
     resume: bool = False,
+    check_data: bool = False,
     **options: Any,
 ) -> Trained:
     """Train a model privately in one call: with `epsilon`, the noise is the least that keeps to it.
+
+    An example that cannot be evaluated, such as one with a label that the model does not know, counts for nothing.
+    `check_data=True` looks for such labels before training and names them: what it says is private.
 
     >>> x, y = torch.randn(500, 4), torch.randint(0, 2, (500,))
     >>> trained = fit(nn.Linear(4, 2), (x, y), epsilon=2.0, epochs=1, seed=0)
@@ -102,8 +106,9 @@ def fit(
     ('proved', True)
     """
     chosen = get(method, **options) if isinstance(method, str) else _without_options(method, options)
-    size = _size(examples)
-    _check_labels(model, examples, loss)
+    size = len(as_store(examples))
+    if check_data:
+        _check_labels(model, examples, loss)
     budget = Budget(epsilon, default_delta(size) if delta is None else delta) if epsilon is not None else None
     made = (
         optimizer(model.parameters())
@@ -189,14 +194,9 @@ def _without_options(method: Method, options: dict[str, Any]) -> Method:
     return method
 
 
-def _size(examples: Any) -> int:
-    first = examples[0] if isinstance(examples, tuple | list) else getattr(examples, "x", examples)
-    return len(first)
-
-
 def _check_labels(model: nn.Module, examples: Any, loss: Loss) -> None:
     """Labels outside what the model can answer would only fail in the middle of the run."""
-    pair = (examples.x, examples.y) if hasattr(examples, "x") else examples
+    pair = tuple(examples.as_columns()) if isinstance(examples, Tabular) else examples
     if loss is not cross_entropy or not isinstance(pair, tuple | list) or len(pair) != 2 or len(pair[0]) == 0:
         return
     first = pair[0][:1]

@@ -8,7 +8,7 @@ from typing import TypedDict
 from reticent.inside import RoundSettings
 
 
-class Stored(TypedDict):
+class StandingTree(TypedDict):
     """A standing as a checkpoint holds it."""
 
     number: int
@@ -45,7 +45,7 @@ class Standing:
             rejections=0 if kept else self.rejections + 1,
         )
 
-    def to_tree(self, *, over: bool) -> Stored:
+    def to_tree(self, *, over: bool) -> StandingTree:
         """What a checkpoint holds of it, and whether the run is over."""
         return {
             "number": self.number,
@@ -55,7 +55,7 @@ class Standing:
             "over": over,
         }
 
-    def restored(self, tree: Stored) -> Standing:
+    def restored(self, tree: StandingTree) -> Standing:
         """That of the checkpoint; the settings keep their kind."""
         return Standing(
             replace(self.settings, **tree["numbers"]),  # type: ignore[arg-type]

@@ -505,6 +505,19 @@ def printed_numbers_are_never_too_small() -> None:
     assert float(delta_up(1.00049e-5)) >= 1.00049e-5
 
 
+def bad_records_tell_nothing() -> None:
+    """A label that the model does not know stops no round: the error would tell that it was drawn."""
+    torch.manual_seed(0)
+    model = nn.Linear(2, 2)
+    pair = torch.randn(100, 2), torch.cat([torch.zeros(99, dtype=torch.long), torch.tensor([5])])
+    sgd = torch.optim.SGD(model.parameters(), lr=1.0)
+    run = Run(model, sgd, pair, method=PLAIN, batch_size=100, rounds=1, delta=1e-5, seed=0)
+    try:
+        run.step()
+    except IndexError as error:
+        raise AssertionError("a round failed where the record was drawn") from error
+
+
 CHECKS: list[Callable[[], None]] = [
     probes,
     selective_ledger,
@@ -542,4 +555,5 @@ CHECKS: list[Callable[[], None]] = [
     noise_serves_its_queries,
     hidden_candidates_have_no_witness,
     printed_numbers_are_never_too_small,
+    bad_records_tell_nothing,
 ]

@@ -19,6 +19,7 @@ import reticent.audits.claims as claims
 import reticent.audits.one_run as one_run
 import reticent.inside.bounds as bounds
 import reticent.inside.queries as queries
+import reticent.inside.vault as vault
 import reticent.run as train
 from reticent import usable
 from reticent.accounting import Gaussian, Ledger, Planned, Subsampled, calibrate
@@ -409,3 +410,8 @@ def epsilon_rounded_to_the_nearest(_right: Any) -> Any:
 @mutant(checks, "delta_up", checks.printed_numbers_are_never_too_small)
 def delta_rounded_to_the_nearest(_right: Any) -> Any:
     return lambda delta: f"{delta:.4g}"
+
+
+@mutant(vault, "carefully", checks.bad_records_tell_nothing)
+def errors_name_the_record(_right: Any) -> Any:
+    return lambda query, drawn: query.answer(drawn)

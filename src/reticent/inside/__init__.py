@@ -12,7 +12,7 @@ from reticent.inside.queries import GradientSum, LossChange, LossGain, NormSum, 
 from reticent.inside.randomness import Randomness
 from reticent.inside.sealed import Sealed
 from reticent.inside.settings import RoundSettings
-from reticent.inside.store import Batch, Store, as_store
+from reticent.inside.store import Batch, Store, Tabular, as_store
 from reticent.inside.task import Flat, Loss, Task
 from reticent.inside.vault import Vault
 
@@ -54,6 +54,7 @@ __all__ = [
     "Sealed",
     "StepScores",
     "Store",
+    "Tabular",
     "Task",
     "UnitDirection",
     "UnitSum",

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from reticent.accounting import Allowance, Entry, Event, Ledger, Unbounded
 from reticent.errors import BudgetSpent, SettingError
+from reticent.inside.careful import carefully
 from reticent.inside.drawn import Drawn
 from reticent.inside.draws import Draw, Restricted, Sampler
 from reticent.inside.mechanisms import Mechanism
@@ -113,7 +114,7 @@ class Vault:
         self._asks += 1
         drawn = Drawn(draw, rng, self.memory, self._examples, self._device)
         with self._guard():
-            return Sealed(query.answer(drawn), query.sensitivity, draw, query)
+            return Sealed(carefully(query, drawn), query.sensitivity, draw, query)
 
     def release(self, sealed: Sealed, mechanism: Mechanism) -> Tensor:
         """The door: refuse if over budget, write the ledger, then add noise."""

@@ -17,6 +17,7 @@ from torch.optim import SGD, Adam, Optimizer
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
 from reticent.accounting import Budget, Guarantee
+from reticent.accounting.adjacency import adjacency_of
 from reticent.checkpoint import replace_file, unwritable
 from reticent.errors import DataError, ResumeError, SettingError, UnknownName
 from reticent.inside import Loss
@@ -79,6 +80,8 @@ def fit(
     delta: float | None = None,
     epochs: float = 20,
     batch_size: float | None = None,
+    size: int | None = None,
+    adjacency: str | None = None,
     lr: float | None = None,
     momentum: float = 0.9,
     loss: Loss = cross_entropy,
@@ -93,15 +96,19 @@ def fit(
 ) -> Trained:
     """Train a model privately in one call: with `epsilon`, the noise is the least that keeps to it.
 
+    `size` declares the number of examples, and the guarantee is for adding or removing one; otherwise it is for taking
+    one's contribution away, and the number is public. `adjacency="replace"`: for exchanging one for another.
+
     >>> x, y = torch.randn(500, 4), torch.randint(0, 2, (500,))
     >>> trained = fit(nn.Linear(4, 2), (x, y), epsilon=2.0, epochs=1, seed=0)
     >>> trained.guarantee.status, trained.guarantee.epsilon <= 2.0
     ('proved', True)
     """
     chosen = get(method, **options) if isinstance(method, str) else _without_options(method, options)
-    size = _size(examples)
+    relation = adjacency_of(size, adjacency)
+    public = _size(examples) if size is None else size
     _check_labels(model, examples, loss)
-    budget = Budget(epsilon, default_delta(size) if delta is None else delta) if epsilon is not None else None
+    budget = Budget(epsilon, default_delta(public) if delta is None else delta) if epsilon is not None else None
     made = (
         optimizer(model.parameters())
         if optimizer is not None
@@ -112,7 +119,9 @@ def fit(
         made,
         examples,
         method=chosen,
-        batch_size=batch_size if batch_size is not None else default_batch_size(size),
+        batch_size=batch_size if batch_size is not None else default_batch_size(public),
+        size=size,
+        adjacency=relation,
         loss=loss,
         epochs=epochs,
         budget=budget,

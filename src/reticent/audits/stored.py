@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from reticent.accounting import Entry, Event, price
+from reticent.accounting.adjacency import read_adjacency
 from reticent.accounting.pricing import Accountant
 from reticent.audits.findings import Finding
 from reticent.errors import ResumeError
@@ -36,7 +37,10 @@ def check_stored(folder: Path) -> Finding:
     """The events on disk cost no more than the guarantee on the card."""
     guarantee = read_result(folder)["guarantee"]
     said = math.inf if guarantee["epsilon"] is None else float(guarantee["epsilon"])
-    cost = price(read_events(folder), guarantee["delta"], accountant=_accountant(guarantee)).epsilon
+    adjacency = read_adjacency(guarantee["adjacency"])
+    cost = price(
+        read_events(folder), guarantee["delta"], accountant=_accountant(guarantee), adjacency=adjacency
+    ).epsilon
     says = f"the ledger on disk costs epsilon {cost:.4g}, the card says {said:.4g}"
     return Finding("stored ledger", cost <= said * (1 + 1e-6), says, {"ledger": cost, "card": said})
 

@@ -18,7 +18,8 @@ import torch
 
 import reticent
 from reticent import checkpoint
-from reticent.accounting import Entry, Event, Ledger, price
+from reticent.accounting import Adjacency, Entry, Event, Ledger, price
+from reticent.accounting.adjacency import read_adjacency
 from reticent.accounting.events import from_json
 from reticent.accounting.pricing import Accountant
 from reticent.data import Dataset
@@ -40,7 +41,7 @@ def describe(answer: dict[str, Any], folder: Path) -> dict[str, Any]:
     dataset, settings = examples(recipe), settings_of(folder)
     already = [from_json(event) for event in settings.get("already", [])]
     return {
-        "examples": len(set_aside(dataset.train, recipe.holdout)[0]),
+        "examples": recipe.size or len(set_aside(dataset.train, recipe.holdout)[0]),
         "model": recipe.model,
         "accuracy": answer["accuracy"],
         "accuracy_on": answer["accuracy_on"],
@@ -85,14 +86,19 @@ def from_ledger(path: Path, guarantee: dict[str, Any], already: Iterable[Event] 
     ledger = Ledger(path)
     about = {"entries": len(ledger), "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
     accountant: Accountant = "rdp" if guarantee["accountant"] == "rdp" else "best"
-    points = epsilon_by_round(ledger, guarantee["delta"], accountant, already)
+    adjacency = read_adjacency(guarantee["adjacency"])
+    points = epsilon_by_round(ledger, guarantee["delta"], accountant, already, adjacency)
     # A filter promises its whole budget whatever was used of it: there is no curve that leads to it.
     ends_there = points and guarantee["epsilon"] and abs(points[-1][1] - guarantee["epsilon"]) < TOLERANCE
     return {"ledger": about, "epsilon_by_round": points if ends_there else None}
 
 
 def epsilon_by_round(
-    ledger: Ledger, delta: float, accountant: Accountant = "best", already: Iterable[Event] = ()
+    ledger: Ledger,
+    delta: float,
+    accountant: Accountant = "best",
+    already: Iterable[Event] = (),
+    adjacency: Adjacency = "zero-out",
 ) -> list[tuple[int, float]]:
     """Epsilon of what was released before the run and in it up to some rounds, the first and the last among them.
 
@@ -108,7 +114,7 @@ def epsilon_by_round(
     for number, entries in enumerate(rounds, start=1):
         seen.update(entry.event for entry in entries)
         if number in wanted:
-            points.append((number, price(seen, delta, accountant=accountant).epsilon))
+            points.append((number, price(seen, delta, accountant=accountant, adjacency=adjacency).epsilon))
     return points
 
 

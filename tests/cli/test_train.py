@@ -33,7 +33,7 @@ def test_train_answers_in_json_what_scripts_rely_on(tmp_path: Path) -> None:
     said = answer(*QUICK, "--out", str(tmp_path / "a"))
     assert said["guarantee"]["status"] == "proved"
     assert said["guarantee"]["epsilon"] <= 3.0
-    assert said["guarantee"]["adjacency"] == "add or remove one example"
+    assert said["guarantee"]["adjacency"] == "zero-out"
     assert said["rounds"] == said["kept"] > 0
     assert said["accuracy"] > 0.5
     assert "80/20" in said["accuracy_on"]

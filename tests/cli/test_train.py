@@ -42,6 +42,15 @@ def test_train_answers_in_json_what_scripts_rely_on(tmp_path: Path) -> None:
     }
 
 
+def test_a_declared_size_and_a_replaced_example(tmp_path: Path) -> None:
+    declared = answer(*QUICK, "--size", "1500", "--out", str(tmp_path / "a"))
+    assert declared["guarantee"]["adjacency"] == "add-or-remove"
+    assert declared["recipe"]["size"] == 1500
+    assert answer(*QUICK, "--set", "size=1500")["guarantee"] == declared["guarantee"]
+    assert answer(*QUICK, "--adjacency", "replace")["guarantee"]["adjacency"] == "replace"
+    assert "add or remove one example" in run(*QUICK[:-1], "--size", "1500").stdout
+
+
 def test_resume_of_a_finished_run_tells_its_result_and_a_second_run_is_refused(tmp_path: Path) -> None:
     out = ["--out", str(tmp_path / "a")]
     first = answer(*QUICK, *out)

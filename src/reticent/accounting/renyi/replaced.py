@@ -46,7 +46,7 @@ def replaced(event: Event, orders: Array = ORDERS) -> Array:
 def triangle(event: Event, orders: Array) -> Array:
     """Remove the record, then add the other: D_a(P|Q) <= (a - 1/2) / (a - 1) D_2a(P|R) + D_(2a-1)(R|Q).
 
-    Mironov 2017, corollary 4. Holds for every event, since a curve is the larger of both directions.
+    The weak triangle inequality of Mironov 2017. It holds for every event: a curve is the larger of both directions.
 
     >>> triangle(Gaussian(2.0), np.array([8.0])).round(4)
     array([4.0179])

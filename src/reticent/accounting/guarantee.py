@@ -71,7 +71,7 @@ class Guarantee:
         }
         if values["epsilon"] is None:
             values["epsilon"] = math.inf
-        values["adjacency"] = read_adjacency(values["adjacency"])
+        values["adjacency"] = read_adjacency(values.get("adjacency", "zero-out"))
         names = {letter: name for name, letter in LETTERS.items()}
         values["route"] = values.pop("route_name", names.get(values["route"], values["route"]))
         return cls(**values)

@@ -28,7 +28,7 @@ class RoundSettings:
             raise SettingError("there are no examples: a private run needs at least one")
         if not 0 < self.batch_size <= self.size:
             raise SettingError(
-                f"batch_size is {self.batch_size:g}, but must lie between 0 and the number of examples, {self.size}"
+                f"batch_size is {self.batch_size:g}, but must lie between 0 and the {self.size} examples"
             )
         if not self.max_grad_norm > 0:
             raise SettingError(f"max_grad_norm must be above 0, not {self.max_grad_norm}")

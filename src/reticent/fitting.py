@@ -17,6 +17,7 @@ from torch.optim import SGD, Adam, Optimizer
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
 from reticent.accounting import Budget, Guarantee
+from reticent.accounting.adjacency import adjacency_of
 from reticent.checkpoint import replace_file, unwritable
 from reticent.errors import DataError, ResumeError, SettingError, UnknownName
 from reticent.inside import Loss, Tabular, as_store
@@ -82,6 +83,8 @@ def fit(
     delta: float | None = None,
     epochs: float = 20,
     batch_size: float | None = None,
+    size: int | None = None,
+    adjacency: str | None = None,
     lr: float | None = None,
     momentum: float = 0.9,
     loss: Loss = cross_entropy,
@@ -97,6 +100,9 @@ def fit(
 ) -> Trained:
     """Train a model privately in one call: with `epsilon`, the noise is the least that keeps to it.
 
+    `size` declares the number of examples, and the guarantee is for adding or removing one; otherwise it is for taking
+    one's contribution away, and the number is public. `adjacency="replace"`: for exchanging one for another.
+
     An example that cannot be evaluated, such as one with a label that the model does not know, counts for nothing.
     `check_data=True` looks for such labels before training and names them: what it says is private.
 
@@ -106,10 +112,11 @@ def fit(
     ('proved', True)
     """
     chosen = get(method, **options) if isinstance(method, str) else _without_options(method, options)
-    size = len(as_store(examples))
+    relation = adjacency_of(size, adjacency)
+    public = len(as_store(examples)) if size is None else size
     if check_data:
         _check_labels(model, examples, loss)
-    budget = Budget(epsilon, default_delta(size) if delta is None else delta) if epsilon is not None else None
+    budget = Budget(epsilon, default_delta(public) if delta is None else delta) if epsilon is not None else None
     made = (
         optimizer(model.parameters())
         if optimizer is not None
@@ -120,7 +127,9 @@ def fit(
         made,
         examples,
         method=chosen,
-        batch_size=batch_size if batch_size is not None else default_batch_size(size),
+        batch_size=batch_size if batch_size is not None else default_batch_size(public),
+        size=size,
+        adjacency=relation,
         loss=loss,
         epochs=epochs,
         budget=budget,

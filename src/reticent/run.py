@@ -13,6 +13,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from reticent.accounting import Budget, Event, Guarantee, Ledger, price
+from reticent.accounting.adjacency import adjacency_of
 from reticent.accounting.events import to_json
 from reticent.checkpoint import Folder, refuse_changes
 from reticent.errors import BudgetSpent, ResumeError, SettingError
@@ -44,7 +45,8 @@ class Run:
     ledger and checkpoints there, and `resume=True` goes on exactly where a crash stopped it. `average_last` is the
     share of the planned rounds, the last, whose weights are averaged in the end (not if a filter ends the run early);
     `already` lists what was released of the same examples before, such as normalisation statistics, and is part of the
-    guarantee.
+    guarantee. `size` declares the number of examples: then all public numbers follow from it, whatever there really
+    are, and the guarantee is for adding or removing one; otherwise their number is public.
 
     >>> import torch, reticent as rt
     >>> net, x, y = nn.Linear(2, 2), torch.randn(100, 2), torch.zeros(100, dtype=torch.long)
@@ -62,6 +64,8 @@ class Run:
         *,
         method: Method,
         batch_size: float,
+        size: int | None = None,
+        adjacency: str | None = None,
         loss: Loss = cross_entropy,
         rounds: int | None = None,
         epochs: float | None = None,
@@ -80,15 +84,16 @@ class Run:
         found = as_store(examples)
         self.plan = plan(
             method,
-            size=len(found),
+            size=len(found) if size is None else size,
             batch_size=batch_size,
             rounds=rounds,
             epochs=epochs,
             budget=budget,
             delta=delta,
             already=already,
+            adjacency=adjacency_of(size, adjacency),
         )
-        warn_of_large_delta(self.plan.price.delta, len(found))
+        warn_of_large_delta(self.plan.price.delta, self.plan.settings.size)
         self.model, self.optimizer, self.scheduler = model, optimizer, scheduler
         self._standing = Standing(self.plan.settings)
         self._average = TailAverage(average_last, self.plan.rounds)
@@ -200,7 +205,8 @@ class Run:
         if self.plan.adaptive:
             return self.plan.price.epsilon  # a filter promises its whole budget, never what was used of it
         so_far = tally(self.plan.method, self.plan.settings, self.number, self.plan.already)
-        return price(so_far, self.plan.price.delta, accountant=self.plan.accountant).epsilon
+        delta, accountant = self.plan.price.delta, self.plan.accountant
+        return price(so_far, delta, accountant=accountant, adjacency=self.plan.adjacency).epsilon
 
     @property
     def ledger(self) -> Ledger:
@@ -272,6 +278,7 @@ class Run:
             "numbers": repr(self.plan.settings),
             "rounds": self.plan.rounds,
             "delta": self.plan.price.delta,
+            "adjacency": None if self.plan.adjacency == "zero-out" else self.plan.adjacency,  # as it always was
             "already": [to_json(event) for event in self.plan.already],
             "loss": getattr(loss, "__qualname__", type(loss).__qualname__),
             "parameters": self._task.flat.shapes(),

@@ -36,7 +36,7 @@ from reticent.errors import BudgetSpent, ModelError, PrivacyWarning, ResumeError
 from reticent.experiments import normalising, training
 from reticent.experiments.recipe import Recipe
 from reticent.gradients import norms
-from reticent.inside import BestOf, Clip, GradientSum, Randomness, RoundSettings
+from reticent.inside import BestOf, Clip, GradientSum, Poisson, Randomness, RoundSettings
 from reticent.losses import squared_error
 from reticent.methods import Method, dpis, dpsgd, dpsur, plan, sa_dpsgd
 from reticent.models import with_centre, with_statistics
@@ -200,6 +200,18 @@ def large_delta_warned() -> None:
         warnings.simplefilter("always")
         Run(model, torch.optim.SGD(model.parameters(), lr=1.0), pair, method=PLAIN, batch_size=4, rounds=1, delta=0.2)
     assert any(issubclass(warning.category, PrivacyWarning) for warning in raised)
+
+
+def declared_size_is_kept() -> None:
+    """Of 30 examples where 40 are declared, each is drawn at the declared rate, and the plan does not know of them."""
+    net = nn.Linear(2, 2)
+    pair = torch.randn(30, 2), torch.zeros(30, dtype=torch.long)
+    optimizer = torch.optim.SGD(net.parameters(), lr=1.0)
+    run = Run(net, optimizer, pair, method=PLAIN, batch_size=20, size=40, rounds=1, delta=1e-5, seed=0)
+    assert run.guarantee().adjacency == "add-or-remove"
+    assert set(run.plan.tally()) == {Subsampled(0.5, Gaussian(1.0))}
+    drawn = sum(len(index) for index in run.watch().draws(Poisson(), run.plan.settings, 1000))
+    assert stats.binomtest(drawn, 30 * 1000, 0.5).pvalue > 1e-3
 
 
 def secret_coins_differ() -> None:
@@ -531,6 +543,7 @@ CHECKS: list[Callable[[], None]] = [
     draws_serve_their_queries,
     no_round_past_the_plan,
     large_delta_warned,
+    declared_size_is_kept,
     secret_coins_differ,
     accountants_agree,
     calibration_stays_within,

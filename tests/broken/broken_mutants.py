@@ -30,7 +30,7 @@ from reticent.audits.gaussian import gdp_epsilon
 from reticent.data.features.statistics import FeatureSum
 from reticent.experiments import normalising, request
 from reticent.gradients import layouts
-from reticent.inside import ByNorm, Flat, GradientSum, Randomness, Vault
+from reticent.inside import ByNorm, Flat, GradientSum, Poisson, Randomness, Vault
 from reticent.inside.guard import Guard
 from reticent.methods import solving
 from reticent.methods.planning import Plan
@@ -206,6 +206,22 @@ def one_round_past_the_budget(_right: Any) -> Any:
 @mutant(train, "warn_of_large_delta", checks.large_delta_warned)
 def large_delta_not_mentioned(_right: Any) -> Any:
     return lambda delta, size: None
+
+
+@mutant(Poisson, "draw", checks.declared_size_is_kept)
+def rate_from_the_examples_there_are(right: Any) -> Any:
+    """A size is declared and printed, but the draw still takes so many of those there really are."""
+
+    def draw(self: Poisson, settings: Any, population: int, *rest: Any) -> Any:
+        return right(self, dataclasses.replace(settings, size=population), population, *rest)
+
+    return draw
+
+
+@mutant(train, "plan", checks.declared_size_is_kept)
+def plan_from_the_examples_there_are(right: Any) -> Any:
+    """A size is declared and printed, but rate and rounds are planned with the length of the data: 30 in the check."""
+    return lambda method, *, size, **rest: right(method, size=30, **rest)
 
 
 @mutant(Randomness, "fresh", checks.secret_coins_differ)

@@ -200,3 +200,22 @@ def test_the_plan_of_pd_sgd(tmp_path) -> None:
     assert answer["normalised"]["1e-05"] == pytest.approx(0.010698908, abs=1e-9)
     assert figure.read_text().startswith("<svg")
     assert figure.read_text().count("<polyline") == 10
+
+
+def test_adjacency() -> None:
+    """Data of a known size are zero-out; a declared size is add-or-remove at the same price; replacing costs more."""
+    numbers = words(batch_size=600, noise_multiplier=1.0, rounds=1000, delta=1e-5)
+    known, declared = (ask("account", *numbers, flag, "60000") for flag in ("--data-size", "--size"))
+    assert (known["adjacency"], declared["adjacency"]) == ("zero-out", "add-or-remove")
+    assert known["epsilon"] == declared["epsilon"]
+    other = ask("account", *numbers, *words(data_size=60000, adjacency="replace"))
+    assert other["epsilon"] == pytest.approx(3.11125, rel=1e-4)
+    assert (other["adjacency"], other["accountant"], other["pld"]) == ("replace", "rdp", None)
+    budget = words(epsilon=2, batch_size=600, epochs=10)
+    few, many = (ask("plan", *budget, *words(size=60000), *more) for more in ([], words(adjacency="replace")))
+    assert few["noise_multiplier"] < many["noise_multiplier"]
+    assert "replace one example" in many["says"]
+    with pytest.raises(SettingError, match="give size"):
+        ask("account", *numbers, *words(data_size=60000, adjacency="add-or-remove"))
+    with pytest.raises(SettingError, match="--data-size"):
+        ask("account", *numbers, *words(data_size=60000, size=60000))

@@ -86,7 +86,7 @@ def test_real_draws_agree(gradients: Tensor) -> None:
     law, draws = Law(gradients), 2000
     norms = clipped(gradients).norm(dim=1).double()
     now = settings(float(norms.sum()))
-    remembered(law.vault.memory, now, SPREAD)[REACH].copy_(SPREAD * norms)
+    remembered(law.vault.memory, len(law.vault), now, SPREAD)[REACH].copy_(SPREAD * norms)
     total, seen = torch.zeros(6, dtype=torch.float64), []
     for number in range(draws):
         with law.vault.round(number):

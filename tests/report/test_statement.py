@@ -30,7 +30,7 @@ def test_it_has_all_fifteen_fields_and_none_is_empty(folder: Path) -> None:
 def test_a_proved_guarantee_is_stated_with_its_limits(folder: Path) -> None:
     stated = said(folder, "dpsgd-eps3-seed0")
     assert stated.status == "proved"
-    assert "(3.00, 1e-05)-DP, add or remove one example" in stated.fields["Guarantee"][0]
+    assert "(3.00, 1e-05)-DP, one example's contribution removed or added" in stated.fields["Guarantee"][0]
     assert "at most 20.1 %" in stated.headline
     assert "95.3 %" in stated.fields["Limits, in plain words"][1]
     assert any("26 other private runs" in sentence for sentence in stated.fields["What is covered, and what is not"])

@@ -1,5 +1,6 @@
 """What was released and what it costs: numbers only, no tensors, no torch."""
 
+from reticent.accounting.adjacency import Adjacency
 from reticent.accounting.budget import Allowance, Budget, ConcentratedFilter, Planned, RenyiFilter, Unlimited
 from reticent.accounting.calibrate import batch_size, noise_multiplier, rounds, sample_rate, steps
 from reticent.accounting.events import (
@@ -24,6 +25,7 @@ from reticent.accounting.renyi.curves import ORDERS, curve
 
 __all__ = [
     "ORDERS",
+    "Adjacency",
     "Allowance",
     "AnnealedRelease",
     "Budget",

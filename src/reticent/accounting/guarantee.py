@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from typing import Any, Literal
 
+from reticent.accounting.adjacency import WORDS, Adjacency, read_adjacency
 from reticent.accounting.pricing import Price
 
 Status = Literal["proved", "as_claimed", "none"]
-
-ADJACENCY = "add or remove one example"
 
 LETTERS = {"per_attempt": "S", "per_accepted": "C", "naive": "F"}
 """How docs/accounting.md and older files call the routes of selective release."""
@@ -25,7 +24,7 @@ class Guarantee:
     status: Status
     epsilon: float
     delta: float
-    adjacency: str = ADJACENCY
+    adjacency: Adjacency = "zero-out"
     accountant: str = ""
     route: str = ""
     order: float | None = None
@@ -41,7 +40,7 @@ class Guarantee:
     def __str__(self) -> str:
         """One line, epsilon rounded up.
 
-        >>> print(Guarantee("proved", 2.991, 1e-5, accountant="pld"))
+        >>> print(Guarantee("proved", 2.991, 1e-5, "add-or-remove", accountant="pld"))
         (3.00, 1e-05)-DP, add or remove one example, proved (PLD)
         >>> print(Guarantee("none", math.inf, 1e-5, why="the test has no noise"))
         no differential privacy: the test has no noise
@@ -49,7 +48,7 @@ class Guarantee:
         if self.status == "none" or math.isinf(self.epsilon):
             return f"no differential privacy: {self.why or 'nothing is proved'}"
         how = {"proved": f"proved ({self.accountant.upper()})", "as_claimed": "as claimed by the paper"}[self.status]
-        line = f"({round_up(self.epsilon)}, {delta_up(self.delta)})-DP, {self.adjacency}, {how}"
+        line = f"({round_up(self.epsilon)}, {delta_up(self.delta)})-DP, {WORDS[self.adjacency]}, {how}"
         return line + ("; seeded: for reproduction, not for release" if self.seeded else "")
 
     def to_json(self) -> dict[str, Any]:
@@ -73,6 +72,7 @@ class Guarantee:
         }
         if values["epsilon"] is None:
             values["epsilon"] = math.inf
+        values["adjacency"] = read_adjacency(values.get("adjacency", "zero-out"))
         names = {letter: name for name, letter in LETTERS.items()}
         values["route"] = values.pop("route_name", names.get(values["route"], values["route"]))
         return cls(**values)

@@ -33,7 +33,9 @@ def _events(path: Path) -> Iterator[Event]:
 def check_stored(folder: Path, guarantee: Guarantee) -> Finding:
     """The events on disk cost no more than the guarantee on the card."""
     said = guarantee.epsilon
-    cost = price(read_events(folder), guarantee.delta, accountant=_accountant(guarantee)).epsilon
+    cost = price(
+        read_events(folder), guarantee.delta, accountant=_accountant(guarantee), adjacency=guarantee.adjacency
+    ).epsilon
     says = f"the ledger on disk costs epsilon {cost:.4g}, the card says {said:.4g}"
     return Finding("stored ledger", cost <= said * (1 + 1e-6), says, {"ledger": cost, "card": said})
 

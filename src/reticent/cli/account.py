@@ -20,6 +20,8 @@ ALSO = ("why", "adjacency", "assumptions")
 # The flags that every method has, here and in `plan`; everything else is set as for `train`.
 Method = Annotated[str, Option(help="Which method: see `reticent methods`.")]
 Data = Annotated[str | None, Option(help="A dataset: its size, and its preset where nothing is said.")]
+Size = Annotated[int | None, Option(help="Declared number of examples: one more or less changes nothing.", min=1)]
+Adjacency = Annotated[str | None, Option(help="zero-out, add-or-remove (needs --size) or replace.")]
 DataSize = Annotated[int | None, Option(help="Number of training examples, instead of a dataset.", min=1)]
 BatchSize = Annotated[float | None, Option(help="Expected batch size.")]
 SampleRate = Annotated[float | None, Option(help="Batch size over data size, where only that is known.")]
@@ -46,6 +48,8 @@ def account(
     noise_multiplier: Noise = None,
     epsilon: Annotated[float | None, Option(help="Budget of a method that spends it as it goes (DPIS, DPAGD).")] = None,
     delta: Delta = None,
+    size: Size = None,
+    adjacency: Adjacency = None,
     accepted: Annotated[int | None, Option(help="Accepted updates, for the paper's claim.", min=0)] = None,
     orders: Annotated[str, Option(help="Orders of the paper's claim: paper (2..64) or code.")] = "paper",
     settings: Settings = None,
@@ -61,6 +65,7 @@ def account(
     if guarantee is None:
         flags: dict[str, object] = {"noise_multiplier": noise_multiplier, "epsilon": epsilon, "delta": delta}
         flags |= {"method": method, "data": data, "batch_size": batch_size, "epochs": epochs}
+        flags |= {"size": size, "adjacency": adjacency}
         recipe, scale = read(flags, settings, data_size, sample_rate, rounds, accountant)
         quoted = quote(recipe, scale, accepted=accepted, orders=check_orders(orders))
         guarantee, found = quoted.guarantee, numbers(quoted)
@@ -85,6 +90,8 @@ def read(
 
     recipe = read_recipe(None, {**flags, **parse_changes(settings or [])})
     scale = Scale(data_size=data_size, sample_rate=sample_rate, rounds=rounds, accountant=check_accountant(accountant))
+    if recipe.size is not None and data_size is not None:
+        raise SettingError("--size declares the number of examples: leave out --data-size")
     if flags["data"] is not None:
         if data_size is not None or sample_rate is not None:
             raise SettingError("--data brings the data size: give --batch-size, not --data-size or --sample-rate")

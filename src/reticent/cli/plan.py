@@ -21,6 +21,8 @@ def plan(
     data: flags.Data = None,
     epsilon: Annotated[float | None, Option(help="Budget.")] = None,
     delta: flags.Delta = None,
+    size: flags.Size = None,
+    adjacency: flags.Adjacency = None,
     data_size: flags.DataSize = None,
     batch_size: flags.BatchSize = None,
     sample_rate: flags.SampleRate = None,
@@ -41,6 +43,7 @@ def plan(
 
     given: dict[str, object] = {"noise_multiplier": noise_multiplier, "epsilon": epsilon, "delta": delta}
     given |= {"method": method, "data": data, "batch_size": batch_size, "epochs": epochs}
+    given |= {"size": size, "adjacency": adjacency}
     if method == "pd_sgd":
         recipe, _ = read(given, settings, data_size, sample_rate, rounds, accountant)
         print(_deniability(recipe, distance, dimension, figure, as_json=as_json))

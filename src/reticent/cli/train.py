@@ -25,6 +25,12 @@ def train(
     features: Annotated[str | None, Option(help="Features computed first, such as scattering.")] = None,
     epsilon: Annotated[float | None, Option(help="Privacy budget; the noise follows from it.")] = None,
     delta: Annotated[float | None, Option(help="Default: the smaller of 1e-5 and 1/(10 N).")] = None,
+    size: Annotated[
+        int | None, Option(help="Declared number of examples: then one more or less changes no number.", min=1)
+    ] = None,
+    adjacency: Annotated[
+        str | None, Option(help="zero-out, add-or-remove (needs --size) or replace: what is promised.")
+    ] = None,
     epochs: Annotated[float | None, Option(help="Attempts x batch / N.")] = None,
     batch_size: Annotated[float | None, Option(help="Expected batch size.")] = None,
     lr: Annotated[float | None, Option(help="Learning rate.")] = None,
@@ -68,6 +74,8 @@ def train(
         "features": features,
         "epsilon": epsilon,
         "delta": delta,
+        "size": size,
+        "adjacency": adjacency,
         "epochs": epochs,
         "batch_size": batch_size,
         "lr": lr,

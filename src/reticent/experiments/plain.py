@@ -75,7 +75,7 @@ def _normalised(recipe: Recipe, dataset: Dataset) -> nn.Module:
 
 
 def _nothing(recipe: Recipe, dataset: Dataset) -> Guarantee:
-    delta = recipe.delta if recipe.delta is not None else default_delta(len(dataset.train))
+    delta = recipe.delta if recipe.delta is not None else default_delta(recipe.size or len(dataset.train))
     return Guarantee("none", math.inf, delta, why="trained without any privacy, as the line to be held to")
 
 

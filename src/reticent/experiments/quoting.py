@@ -47,9 +47,9 @@ def quote(recipe: Recipe, scale: Scale, *, accepted: int | None = None, orders: 
     """What the recipe's run is proved to cost, and what its paper claims, after so many accepted updates if not all.
 
     >>> print(quote(Recipe(noise_multiplier=1.0), Scale(sample_rate=0.01, rounds=1000)).guarantee)
-    (1.83, 1e-05)-DP, add or remove one example, proved (PLD)
+    (1.83, 1e-05)-DP, one example's contribution removed or added, the number of examples being public, proved (PLD)
     """
-    asked, sized = _asked(recipe, scale), scale.data_size is not None
+    asked, sized = _asked(recipe, scale), _said(recipe, scale)
     plan = asked.plan()
     claim = plan.claim(accepted, orders)
     said = None if claim is None else claim.to_json()
@@ -80,7 +80,7 @@ def _asked(recipe: Recipe, scale: Scale) -> Request:
     size = _size(recipe, scale)
     if scale.sample_rate is not None:
         recipe = replace(recipe, batch_size=scale.sample_rate * size)
-    if recipe.delta is None and scale.data_size is None:
+    if recipe.delta is None and not _said(recipe, scale):
         recipe = replace(recipe, delta=DELTA)
     asked = replace(request(recipe, size, accountant=scale.accountant), rounds=scale.rounds)
     if asked.batch_size is None and not isinstance(asked.method.sampler, Poisson):
@@ -88,8 +88,15 @@ def _asked(recipe: Recipe, scale: Scale) -> Request:
     return asked
 
 
+def _said(recipe: Recipe, scale: Scale) -> bool:
+    """Whether the number of examples is known or declared."""
+    return recipe.size is not None or scale.data_size is not None
+
+
 def _size(recipe: Recipe, scale: Scale) -> int:
     """How many private examples there would be: those that are set aside are taken off, as a run does."""
+    if recipe.size is not None:
+        return recipe.size
     if scale.data_size is not None:
         size = scale.data_size - (recipe.holdout or 0) - (recipe.validation or 0)
         if size < 1:

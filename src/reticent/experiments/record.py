@@ -18,7 +18,7 @@ import torch
 
 import reticent
 from reticent import checkpoint
-from reticent.accounting import Entry, Event, Guarantee, Ledger, price
+from reticent.accounting import Adjacency, Entry, Event, Guarantee, Ledger, price
 from reticent.accounting.events import from_json
 from reticent.accounting.pricing import Accountant
 from reticent.data import Dataset
@@ -51,7 +51,7 @@ def describe(result: Result, folder: Path) -> Result:
     ledger, points = from_ledger(folder / "ledger.jsonl", result.guarantee, declared.already)
     return replace(
         result,
-        examples=len(set_aside(dataset.train, recipe.holdout)[0]),
+        examples=recipe.size or len(set_aside(dataset.train, recipe.holdout)[0]),
         classes=per_class(recipe, dataset, folder),
         stages=declared.stages,
         ledger=ledger,
@@ -91,14 +91,18 @@ def from_ledger(
     ledger = Ledger(path)
     facts = LedgerFacts(entries=len(ledger), sha256=hashlib.sha256(path.read_bytes()).hexdigest())
     accountant: Accountant = "rdp" if guarantee.accountant == "rdp" else "best"
-    points = epsilon_by_round(ledger, guarantee.delta, accountant, already)
+    points = epsilon_by_round(ledger, guarantee.delta, accountant, already, guarantee.adjacency)
     # A filter promises its whole budget whatever was used of it: there is no curve that leads to it.
     ends_there = points and abs(points[-1][1] - guarantee.epsilon) < TOLERANCE
     return facts, tuple(points) if ends_there else None
 
 
 def epsilon_by_round(
-    ledger: Ledger, delta: float, accountant: Accountant = "best", already: Iterable[Event] = ()
+    ledger: Ledger,
+    delta: float,
+    accountant: Accountant = "best",
+    already: Iterable[Event] = (),
+    adjacency: Adjacency = "zero-out",
 ) -> list[tuple[int, float]]:
     """Epsilon of what was released before the run and in it up to some rounds, the first and the last among them.
 
@@ -114,7 +118,7 @@ def epsilon_by_round(
     for number, entries in enumerate(rounds, start=1):
         seen.update(entry.event for entry in entries)
         if number in wanted:
-            points.append((number, price(seen, delta, accountant=accountant).epsilon))
+            points.append((number, price(seen, delta, accountant=accountant, adjacency=adjacency).epsilon))
     return points
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import torch
 
 from reticent import methods
-from reticent.accounting import Budget, Event
+from reticent.accounting import Adjacency, Budget, Event
+from reticent.accounting.adjacency import adjacency_of
 from reticent.accounting.pricing import Accountant
 from reticent.data import Examples
 from reticent.experiments.normalising import charges
@@ -28,6 +29,7 @@ class Request:
     delta: float
     accountant: Accountant = "best"
     already: tuple[Event, ...] = ()
+    adjacency: Adjacency
 
     def plan(self) -> methods.Plan:
         """The plan of a run that is asked for so."""
@@ -41,15 +43,17 @@ class Request:
             delta=self.delta,
             accountant=self.accountant,
             already=self.already,
+            adjacency=self.adjacency,
         )
 
 
 def request(recipe: Recipe, size: int, public: Examples | None = None, *, accountant: Accountant = "best") -> Request:
-    """What a (filled) recipe asks for with so many private examples.
+    """What a (filled) recipe asks for with so many private examples, unless it declares their number.
 
     >>> request(Recipe(method="dpsgd", epsilon=3.0, batch_size=10.0, epochs=2.0), 100).plan().rounds
     20
     """
+    size = size if recipe.size is None else recipe.size
     delta = recipe.delta if recipe.delta is not None else default_delta(size)
     return Request(
         method=method_of(recipe, public),
@@ -60,6 +64,7 @@ def request(recipe: Recipe, size: int, public: Examples | None = None, *, accoun
         delta=delta,
         accountant=accountant,
         already=charges(recipe),
+        adjacency=adjacency_of(recipe.size, recipe.adjacency),
     )
 
 

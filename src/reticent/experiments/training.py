@@ -102,7 +102,8 @@ def examples(recipe: Recipe) -> data.Dataset:
     """
     dataset = data.load(recipe.data, folder=recipe.data_folder)
     if recipe.features is not None:
-        dataset = data.extract(dataset, recipe.features, progress=_tell_features)
+        quiet = recipe.size is not None  # how many there really are is private then
+        dataset = data.extract(dataset, recipe.features, progress=None if quiet else _tell_features)
     if recipe.validation is None:
         return dataset
     train, judges = set_aside(dataset.train, recipe.validation)
@@ -122,14 +123,16 @@ def prepare(recipe: Recipe, dataset: data.Dataset, out: Path | None = None, *, r
     asked = request(recipe, len(private), public)
     model = model_of(recipe, dataset)
     optimizer = make_optimizer(recipe.optimizer or asked.method.optimizer, model, recipe.lr, recipe.momentum)
-    batch_size = len(private) if asked.batch_size is None else asked.batch_size
-    rounds = rounds_in(recipe.epochs or 1, len(private), batch_size)
+    batch_size = asked.size if asked.batch_size is None else asked.batch_size
+    rounds = rounds_in(recipe.epochs or 1, asked.size, batch_size)
     run = Run(
         model,
         optimizer,
         private,
         method=asked.method,
         batch_size=batch_size,
+        size=recipe.size,
+        adjacency=recipe.adjacency,
         epochs=asked.epochs,
         budget=asked.budget,
         delta=asked.delta,

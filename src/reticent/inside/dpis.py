@@ -53,11 +53,13 @@ class ByNorm:
     def __post_init__(self) -> None:
         require(1 <= self.spread < math.inf, f"spread must be 1 or more and finite, not {self.spread}")
 
-    def draw(self, settings: RoundSettings, rng: np.random.Generator, memory: Memory) -> Draw:
+    def draw(self, settings: RoundSettings, population: int, rng: np.random.Generator, memory: Memory) -> Draw:
         """Throw every example's coin."""
         total = ImportanceSettings.of(settings).norm_total
-        chance = (settings.batch_size * remembered(memory, settings, self.spread)[REACH] / total).clamp(max=1.0)
-        index = np.flatnonzero(rng.random(settings.size) < chance.numpy())
+        chance = (settings.batch_size * remembered(memory, population, settings, self.spread)[REACH] / total).clamp(
+            max=1.0
+        )
+        index = np.flatnonzero(rng.random(population) < chance.numpy())
         return Draw(index, self, settings)
 
     def amplify(self, event: Event, settings: RoundSettings) -> Event:
@@ -123,7 +125,7 @@ class UnitSumQuery:
     def answer(self, drawn: Drawn) -> Tensor:
         """Look at every candidate, remember its norm, and add it up if it takes part."""
         task, index = self.task, torch.from_numpy(drawn.draw._index)
-        memory = remembered(drawn.memory, self.settings, self.rule.spread)
+        memory = remembered(drawn.memory, drawn.population, self.settings, self.rule.spread)
         reach, rng = memory[REACH][index], torch.from_numpy(drawn.rng.random(len(index)))
         total = torch.zeros_like(task.flat.vector)
         found: list[Tensor] = [torch.zeros(0)]
@@ -177,7 +179,8 @@ class NormTotal:
 
     def answer(self, drawn: Drawn) -> Tensor:
         """Add up what is remembered; an example never looked at counts fully."""
-        return remembered(drawn.memory, self.settings, self.spread)[NORM].clamp(max=self.limit).sum()
+        memory = remembered(drawn.memory, drawn.population, self.settings, self.spread)
+        return memory[NORM].clamp(max=self.limit).sum()
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +200,7 @@ class FreshNorms:
 
     def answer(self, drawn: Drawn) -> Tensor:
         """Measure, remember and add up."""
-        task, memory = self.task, remembered(drawn.memory, self.settings, self.spread)
+        task, memory = self.task, remembered(drawn.memory, drawn.population, self.settings, self.spread)
         size = task.max_physical_batch_size
         parts = [norms(task.model, task.loss, batch, max_physical_batch_size=size) for batch in drawn.batches()]
         found = torch.cat([part.detach().cpu().double() for part in parts])
@@ -207,9 +210,9 @@ class FreshNorms:
         return known.clamp(max=self.limit).sum()
 
 
-def remembered(memory: Memory, settings: RoundSettings, spread: float) -> Memory:
-    """The memory, begun if it is empty: nothing is known, so every norm may be the largest."""
+def remembered(memory: Memory, population: int, settings: RoundSettings, spread: float) -> Memory:
+    """The memory of each example there is, begun if it is empty: nothing is known, so every norm may be the largest."""
     if REACH not in memory:
-        memory[REACH] = torch.full((settings.size,), spread * settings.max_grad_norm, dtype=torch.float64)
-        memory[NORM] = torch.full((settings.size,), float("inf"), dtype=torch.float64)
+        memory[REACH] = torch.full((population,), spread * settings.max_grad_norm, dtype=torch.float64)
+        memory[NORM] = torch.full((population,), float("inf"), dtype=torch.float64)
     return memory

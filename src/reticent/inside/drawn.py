@@ -23,6 +23,11 @@ class Drawn:
     _store: Store = field(repr=False)
     _device: Device = "cpu"
 
+    @property
+    def population(self) -> int:
+        """How many examples there really are, drawn or not."""
+        return len(self._store)
+
     def batches(self) -> Iterator[Batch]:
         """The examples drawn, a part at a time; nobody drawn: none, since few models can answer for no rows."""
         yield from self._fetch(self.draw._index)

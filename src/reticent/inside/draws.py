@@ -34,8 +34,8 @@ class Draw:
 class Sampler(Protocol):
     """Promise: `amplify` describes `draw` at least as badly as it is, for every dataset."""
 
-    def draw(self, settings: RoundSettings, rng: np.random.Generator, memory: Memory) -> Draw:
-        """Choose who takes part."""
+    def draw(self, settings: RoundSettings, population: int, rng: np.random.Generator, memory: Memory) -> Draw:
+        """Choose who takes part of the `population`, the examples there really are: private, unlike settings.size."""
         ...
 
     def amplify(self, event: Event, settings: RoundSettings) -> Event:
@@ -56,10 +56,10 @@ class Restricted(Protocol):
 class Poisson:
     """Every example takes part by a coin of its own, with chance batch_size / size (Abadi et al. 2016, section 3.1)."""
 
-    def draw(self, settings: RoundSettings, rng: np.random.Generator, memory: Memory) -> Draw:  # noqa: ARG002 - all are alike
+    def draw(self, settings: RoundSettings, population: int, rng: np.random.Generator, memory: Memory) -> Draw:  # noqa: ARG002 - all are alike
         """Draw how many, then which: the same law as a coin each, at a cost that does not grow with the size."""
-        count = rng.binomial(settings.size, settings.rate)
-        index = rng.choice(settings.size, count, replace=False, shuffle=False)
+        count = rng.binomial(population, settings.rate)
+        index = rng.choice(population, count, replace=False, shuffle=False)
         return Draw(np.sort(index), self, settings)
 
     def amplify(self, event: Event, settings: RoundSettings) -> Event:
@@ -71,9 +71,9 @@ class Poisson:
 class Everyone:
     """Everybody takes part: nothing is amplified."""
 
-    def draw(self, settings: RoundSettings, rng: np.random.Generator, memory: Memory) -> Draw:  # noqa: ARG002 - nothing is left to chance
+    def draw(self, settings: RoundSettings, population: int, rng: np.random.Generator, memory: Memory) -> Draw:  # noqa: ARG002 - nothing is left to chance
         """All examples."""
-        return Draw(np.arange(settings.size), self, settings)
+        return Draw(np.arange(population), self, settings)
 
     def amplify(self, event: Event, settings: RoundSettings) -> Event:  # noqa: ARG002 - the same at any rate
         """The event itself."""

@@ -16,6 +16,7 @@ class RoundSettings:
     """
 
     size: int
+    """The public number of examples: rates follow from it. How many there really are only a draw is told."""
     batch_size: float
     max_grad_norm: float
     noise_multiplier: float
@@ -27,7 +28,7 @@ class RoundSettings:
             raise SettingError("there are no examples: a private run needs at least one")
         if not 0 < self.batch_size <= self.size:
             raise SettingError(
-                f"batch_size is {self.batch_size:g}, but must lie between 0 and the {self.size} examples there are"
+                f"batch_size is {self.batch_size:g}, but must lie between 0 and the {self.size} examples"
             )
         if not self.max_grad_norm > 0:
             raise SettingError(f"max_grad_norm must be above 0, not {self.max_grad_norm}")

@@ -104,7 +104,7 @@ class Vault:
         """Choose who takes part; who it is stays in the vault."""
         rng = self._randomness.stream(self._round, "draw", self._draws)
         self._draws += 1
-        return sampler.draw(settings, rng, self.memory)
+        return sampler.draw(settings, len(self._examples), rng, self.memory)
 
     def ask(self, query: Query, draw: Draw) -> Sealed:
         """Answer a query for the examples drawn, sealed."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from reticent.accounting import (
+    Adjacency,
     Allowance,
     Budget,
     Event,
@@ -42,6 +43,11 @@ class Plan:
     """What was released of the same examples before; it is part of the price."""
 
     @property
+    def adjacency(self) -> Adjacency:
+        """Which two datasets the guarantee is about."""
+        return self.price.adjacency
+
+    @property
     def adaptive(self) -> bool:
         """Whether releases are chosen during the run, so that a filter, not a list, limits them."""
         return self.filter_order is not None
@@ -53,7 +59,7 @@ class Plan:
     def allowance(self) -> Allowance:
         """What the vault lets out: the planned events, each as often as planned, or what the filter lets pass."""
         if self.filter_order is not None:
-            return RenyiFilter(self.filter_order, self.price.epsilon, self.price.delta)
+            return RenyiFilter(self.filter_order, self.price.epsilon, self.price.delta, self.adjacency)
         if math.isinf(self.price.epsilon):
             return Unlimited(self.price.why)
         return Planned(self.tally())
@@ -93,9 +99,14 @@ class Plan:
                 "floating-point and timing side channels",
                 "the folder of a run that is still going: its checkpoint holds the key of its randomness",
             ),
-            assumptions=("the number of examples is public", *proof.assumptions, *_promises(self.method)),
+            assumptions=(self._known(), *proof.assumptions, *_promises(self.method)),
             seeded=seeded,
         )
+
+    def _known(self) -> str:
+        if self.adjacency == "add-or-remove":
+            return "the declared number of examples is public and was not counted on them; their true number is private"
+        return "the number of examples is public"
 
 
 def plan(
@@ -109,8 +120,12 @@ def plan(
     delta: float | None = None,
     accountant: Accountant = "best",
     already: Iterable[Event] = (),
+    adjacency: Adjacency = "add-or-remove",
 ) -> Plan:
     """Fix noise, rounds and batch size: the one of them that is not given follows from the budget.
+
+    All of it follows from `size`, the declared number of examples: so one example more or less changes no number here.
+    Where `size` is the length of the data, say `adjacency="zero-out"`, as a run without a declared size does.
 
     >>> from reticent.methods import dpsgd
     >>> plan(dpsgd(noise_multiplier=2.0), size=1000, batch_size=100, epochs=1, delta=1e-5).rounds
@@ -119,6 +134,7 @@ def plan(
     124
     """
     before = tuple(already)
+    budget = replace(budget, adjacency=adjacency) if budget is not None else None
     solving.refuse_unpriced(method)
     solving.refuse_unserved(method)
     if epochs is not None and rounds is not None:
@@ -140,7 +156,7 @@ def plan(
         rounds = solving.affordable(method, settings, rounds, budget, before)
     if rounds is None:
         raise SettingError("how long should the run be? Give rounds, epochs or a budget")
-    cost = price(tally(method, settings, rounds, before), delta, accountant=accountant)
+    cost = price(tally(method, settings, rounds, before), delta, accountant=accountant, adjacency=adjacency)
     return Plan(method, settings, rounds, cost, accountant, already=before)
 
 

@@ -63,7 +63,7 @@ def refuse_unserved(method: Method) -> None:
 
 def hopeless(method: Method, settings: RoundSettings, budget: Budget) -> bool:
     """Whether nothing is proved of a method at any noise: then a budget means nothing, and that is said."""
-    cost = price(tally(method, settings, 1), budget.delta, accountant="rdp")
+    cost = price(tally(method, settings, 1), budget.delta, accountant="rdp", adjacency=budget.adjacency)
     if math.isinf(cost.epsilon):
         warnings.warn(f"{method.name} has no epsilon to keep: {cost.why}", PrivacyWarning, stacklevel=4)
     return math.isinf(cost.epsilon)
@@ -87,7 +87,7 @@ def with_least_noise(
     def spent(noise: float) -> dict[Event, int]:
         return tally(method, settings_of(replace(method, noise_multiplier=noise), size, batch_size), rounds, already)
 
-    if math.isinf(price(spent(1e3), budget.delta, accountant="rdp").epsilon):
+    if math.isinf(price(spent(1e3), budget.delta, accountant="rdp", adjacency=budget.adjacency).epsilon):
         raise SettingError(f"{method.name} gives no differential privacy: set its noise_multiplier, not a budget")
     return replace(method, noise_multiplier=calibrate.least_noise(spent, budget))
 

@@ -58,7 +58,7 @@ class BestLength:
         each = rho / (2 * self.splits)
         started = replace(self, choice_epsilon=math.sqrt(2 * each))
         first = replace(settings, noise_multiplier=noise_of(each))
-        return Started(started, first, RenyiFilter(order, budget.epsilon, budget.delta), rounds)
+        return Started(started, first, RenyiFilter(order, budget.epsilon, budget.delta, budget.adjacency), rounds)
 
     def charge(self, gradient: Event, settings: RoundSettings) -> Charge:  # noqa: ARG002
         """Gradient and choice, if the first choice moves; more if it does not: the filter decides how often."""
@@ -109,13 +109,14 @@ def rho_of(noise_multiplier: float) -> float:
 
 
 def most_concentrated(budget: Budget) -> tuple[float, float]:
-    """The order at which a budget affords the most zCDP, and how much.
+    """The order at which a budget affords the most zCDP, and how much; two examples away it counts four times.
 
     >>> order, rho = most_concentrated(Budget(1.0, 1e-5))
     >>> round(rho, 4)
     0.0306
     """
     rhos = (budget.epsilon - overhead(ORDERS, budget.delta)) / ORDERS
+    rhos /= 4 if budget.adjacency == "replace" else 1
     best = int(np.argmax(rhos))
     if rhos[best] <= 0:
         raise SettingError(f"epsilon {budget.epsilon:g} at delta {budget.delta:g} is too small to spend: raise it")

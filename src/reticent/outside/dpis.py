@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from reticent.accounting import Budget, Event, Gaussian, curve
+from reticent.accounting import Budget, Gaussian
 from reticent.accounting.claims import claimed
 from reticent.accounting.claims.claimed import PaperClaim
 from reticent.accounting.renyi.dpis import ImportancePlan
@@ -88,9 +86,9 @@ class NormPlan:
         total = self._released(vault, asked, self._norms(task, asked))
         total = min(max(total, settings.batch_size * clip), settings.size * clip)
         kappa = total / (settings.size * clip)
-        spent = settings.spent + plan.norm_releases * self._cost(Gaussian(self.norm_noise * settings.size))
+        spent = settings.spent + plan.norm_releases * plan.cost(Gaussian(self.norm_noise * settings.size))
         noise = plan.noise(epoch, kappa, spent)
-        spent += plan.iterations * self._cost(plan.step(kappa, noise))
+        spent += plan.iterations * plan.cost(plan.step(kappa, noise))
         # Noise is relative to the sensitivity K / N = kappa C here, and planned relative to C.
         return replace(asked, norm_total=total, noise_multiplier=noise / kappa, spent=spent)
 
@@ -114,9 +112,6 @@ class NormPlan:
     def _released(self, vault: Vault, settings: RoundSettings, query: Query) -> float:
         sealed = vault.ask(query, vault.draw(Everyone(), settings))
         return float(vault.release(sealed, GaussianNoise(self.norm_noise * settings.size)))
-
-    def _cost(self, event: Event) -> float:
-        return float(curve(event, np.array([float(self._planned().order)]))[0])
 
     def _planned(self) -> ImportancePlan:
         assert self.plan is not None, "start() comes before the first round"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from reticent.accounting import Guarantee
+from reticent.accounting.adjacency import WORDS
 from reticent.accounting.guarantee import round_up
 from reticent.report.entries import AttackEntry, AuditEntry, FoundAt
 from reticent.report.limits import caught_at_most, right_at_most
@@ -85,8 +86,9 @@ def _headline(run: Result, guarantee: Guarantee) -> str:
             f"was used, and accepts 1 % false alarms, may find up to {caught} of those that were."
         )
     of = f"any one of the {run.examples:,} training examples" if run.examples else "any one training example"
+    other = "another" if guarantee.adjacency == "replace" else "left out"
     return (
-        f"Whoever sees this model learns nearly the same as if {of} had been left out. An attacker who wants to know "
+        f"Whoever sees this model learns nearly the same as if {of} had been {other}. An attacker who wants to know "
         f"whether one example was used, and accepts 1 % false alarms, finds at most {caught} of those that were."
     )
 
@@ -109,7 +111,9 @@ def _guarantee(run: Result, guarantee: Guarantee) -> Sentences:
 def _kind(guarantee: Guarantee) -> Sentences:
     if not _finite(guarantee):
         return ["None."]
-    return [f"(epsilon, delta)-differential privacy; neighbouring data sets differ by this: {guarantee.adjacency}."]
+    return [
+        f"(epsilon, delta)-differential privacy; neighbouring data sets differ by this: {WORDS[guarantee.adjacency]}."
+    ]
 
 
 def _unit(guarantee: Guarantee) -> Sentences:

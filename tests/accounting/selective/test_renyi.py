@@ -19,8 +19,10 @@ from reticent.accounting import (
     price,
 )
 from reticent.accounting.renyi.sampled_gaussian import subsampled_gaussian
+from reticent.accounting.selective.certificates import release_excess
 from reticent.accounting.selective.corners import noisy_test
-from reticent.accounting.selective.renyi import MARGIN, Problem, _release_excess, attempt_curve, release_curve
+from reticent.accounting.selective.problem import Problem
+from reticent.accounting.selective.renyi import MARGIN, attempt_curve, release_curve
 
 
 def attempt_of(row: dict) -> SelectiveAttempt:
@@ -37,7 +39,7 @@ def test_golden_divergences(row: dict) -> None:
     np.testing.assert_allclose(curve(test, orders), row["test"], rtol=5e-6)
     np.testing.assert_allclose(attempt_curve(attempt, orders), row["attempt"], rtol=2e-4)
     for sign, column in ((1, "removed"), (-1, "added")):
-        excess = [_release_excess(Problem.of(attempt, order, sign)) for order in orders]
+        excess = [release_excess(Problem.of(attempt, order, sign)) for order in orders]
         np.testing.assert_allclose(np.logaddexp(0, excess) / (orders - 1), row[column], rtol=2e-5)
     np.testing.assert_allclose(release_curve(attempt, orders), np.array(row["removed"]) * MARGIN, rtol=2e-5)
     public = release_curve(replace(attempt, validation_rate=0.0), orders)

@@ -39,6 +39,10 @@ CLOSE = 1e-6
 A_LITTLE = 1e-12
 """Added to the range of log x, so that it is an interval even where all tests reject equally often."""
 
+LEAST_TOP = -1 + 2**-53
+"""The least x - 1 that has a logarithm. The first term's slope is order (x B - C) for the best test at x, so that tops
+lie at x >= 1 - accept_high: rounding alone can ask for less. Anything nearer to 0 would cut off real tops."""
+
 
 def attempt_excess(problem: Problem) -> float:
     """log(exp((order-1) R) - 1) for one order and direction; infinite where x ranges too far to be computed."""
@@ -101,8 +105,9 @@ class Chords:
     def bound(self, left: Point, right: Point) -> tuple[float, float, Point, Point]:
         """Minus the bound on the interval and where it lies, with the ends: ready for a heap."""
         slope = (right.first - left.first) / self._growth(left.log_x, right.log_x)
-        unit = math.exp(min(self.problem.log_unit, STEEPEST))
-        top = math.log1p(max(slope * unit / self.problem.order, -0.999))
+        # x^order is at most exp(STEEPEST): where the unit is cut, the second term is 0 to rounding
+        unit = math.exp(min(self.problem.log_unit, 2 * STEEPEST))
+        top = math.log1p(max(slope * unit / self.problem.order, LEAST_TOP))
         place = min(max(top, left.log_x), right.log_x)
         return -(left.first + slope * self._growth(left.log_x, place) - self.second(place)), place, left, right
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from reticent.accounting import SelectiveAttempt
-from reticent.accounting.selective import chords
-from reticent.accounting.selective.chords import CLOSE, Chords, attempt_excess
+from reticent.accounting.selective.chords import CLOSE, Chords, attempt_excess, rejection_range
 from reticent.accounting.selective.problem import Problem
 
 
@@ -43,6 +42,6 @@ def test_the_bound_lies_above_every_x(rare: SelectiveAttempt, order: float) -> N
     for sign in (1, -1):
         problem = Problem.of(rare, order, sign)
         terms = Chords(problem)
-        places = np.linspace(*chords._range(rare), 401)
+        places = np.linspace(*rejection_range(rare), 401)
         met = max(terms.point(place).first - terms.second(place) for place in places)
         assert attempt_excess(problem) >= math.log(met) + problem.log_unit - 1e-12

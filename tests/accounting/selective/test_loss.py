@@ -70,6 +70,13 @@ def worst(attempt: SelectiveAttempt, sign: int, epsilon: float) -> float:
     return max(kept, dropped - math.expm1(epsilon))
 
 
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.7])
+def test_the_loss_is_the_worst_case_of_theorem_p(attempt, epsilon: float) -> None:
+    for sign, loss in zip((1, -1), attempt_loss(attempt, 1e-3), strict=True):
+        exact = worst(attempt, sign, epsilon)
+        assert exact - 1e-9 <= loss.delta(epsilon) <= exact * 1.001 + 1e-6
+
+
 def test_a_test_that_hardly_ever_accepts_has_all_its_corners() -> None:
     """Chances far below rounding of 1: what is told when one does happen is as much as ever."""
     attempt = SelectiveAttempt(0.5, 1.0, 0.5, 1e-18, 1e-16)

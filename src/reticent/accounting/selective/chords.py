@@ -46,7 +46,7 @@ lie at x >= 1 - accept_high: rounding alone can ask for less. Anything nearer to
 
 def attempt_excess(problem: Problem) -> float:
     """log(exp((order-1) R) - 1) for one order and direction; infinite where x ranges too far to be computed."""
-    low, high = _range(problem.attempt)
+    low, high = rejection_range(problem.attempt)
     if problem.order * max(-low, high) > STEEPEST:
         return math.inf
     chords = Chords(problem)
@@ -65,7 +65,7 @@ def attempt_excess(problem: Problem) -> float:
     return math.log(-heap[0][0]) + problem.log_unit
 
 
-def _range(attempt: SelectiveAttempt) -> tuple[float, float]:
+def rejection_range(attempt: SelectiveAttempt) -> tuple[float, float]:
     """Between which log x = log((1-C)/(1-B)), the ratio of the chances of rejection, lies for every test.
 
     C - B is at most (high - low) (total variation + validation rate) either way: the candidate's law changes, and the

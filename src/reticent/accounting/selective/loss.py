@@ -28,6 +28,7 @@ from reticent.accounting.events import SelectiveAttempt
 from reticent.accounting.losses.distribution import Loss
 from reticent.accounting.losses.gaussian import loss_range, safe_exp, split
 from reticent.accounting.losses.pair import where_log_ratio_is
+from reticent.accounting.selective.chords import rejection_range
 from reticent.accounting.selective.corners import Corners, corners
 
 Array = NDArray[np.float64]
@@ -35,6 +36,9 @@ Array = NDArray[np.float64]
 FLAT = 1e-15
 """Corners whose chances differ by less than this share are one corner that rounding has split; the walk stays. Were
 they two, the loss would change by as little."""
+
+SPARE = 1e-20
+"""A mass that may be counted as infinite loss rather than lengthen the grid for it: 1e-14 after a million attempts."""
 
 NEVER = 1e-300
 """Stands for a chance of 0 under a fraction: the log ratio it makes, some 690, lies above all losses that matter."""
@@ -107,11 +111,18 @@ def _loss(attempt: SelectiveAttempt, corner: Corners, sign: int, step: float) ->
     ends = sorted(sign * end for end in loss_range(attempt.rate, attempt.noise_multiplier))
     lowest = math.floor((ends[0] - max(dropped.thresholds)) / step)
     highest = math.ceil((ends[1] - min(kept.thresholds)) / step)
+    if attempt.accept_high < 1 and _left_above(attempt, kept, dropped, sign, step * highest) > SPARE:
+        highest = max(highest, math.ceil(rejection_range(attempt)[1] / step))
     grid = step * np.arange(lowest, highest + 1, dtype=np.float64)
     above_p, above_q = _survival(attempt, kept, dropped, sign, grid)
     mass = split(np.maximum(-np.diff(above_p), 0.0), -np.diff(above_q) * safe_exp(grid[:-1]), step)
     mass[0] += 1 - above_p[0]  # less loss than the grid has: rounded up onto it
     return Loss(step, lowest, mass, max(0.0, float(above_p[-1])))  # rounding may leave less than nothing
+
+
+def _left_above(attempt: SelectiveAttempt, kept: Chain, dropped: Chain, sign: int, place: float) -> float:
+    """The mass of losses above what an accepted update can have: rejections, where one record moves the test a lot."""
+    return float(_survival(attempt, kept, dropped, sign, np.array([place]))[0][0])
 
 
 def _survival(attempt: SelectiveAttempt, kept: Chain, dropped: Chain, sign: int, grid: Array) -> tuple[Array, Array]:

@@ -12,6 +12,8 @@ from reticent.accounting import (
     Subsampled,
     epsilon,
 )
+from reticent.accounting.losses.pld import COARSE, FINE, MANY, Grid
+from reticent.accounting.pricing import loss_epsilon
 
 GRID = [(rate, noise) for rate in (1e-3, 0.01, 0.034, 0.1, 0.5) for noise in (0.7, 1.0, 1.4, 2.15, 5.0)]
 
@@ -35,3 +37,11 @@ def test_loss_distributions_of_mixed_events_agree_with_the_library() -> None:
     accountant.compose(dp_event.LaplaceDpEvent(5.0), 3)
     events = {Subsampled(0.1, Gaussian(2.0)): 50, Gaussian(8.0): 2, Laplace(5.0): 3}
     assert epsilon(events, 1e-5, accountant="pld") == pytest.approx(accountant.get_epsilon(1e-5), rel=2e-3)
+
+
+@pytest.mark.parametrize(("rate", "noise", "steps"), [(0.01, 1.0, 1000), (0.5, 2.0, 10), (0.001, 1.0, 100_000)])
+def test_a_finer_grid_gains_what_is_said_and_never_loses(rate: float, noise: float, steps: int) -> None:
+    events = {Subsampled(rate, Gaussian(noise)): steps}
+    finest = loss_epsilon(events, 1e-5, Grid(128, 2**19))
+    for grid, share in ((FINE, 1e-4), (MANY, 6e-4), (COARSE, 3e-3)):
+        assert finest <= loss_epsilon(events, 1e-5, grid) <= finest * (1 + share)

@@ -38,6 +38,7 @@ def test_whole_orders_equal_the_library(rate: float, noise: float) -> None:
     [
         (0.034, 2.15, 1.5), (0.034, 2.15, 2.5), (0.01, 0.5, 1.25), (0.3, 0.5, 1.5), (0.9, 0.5, 1.1), (0.5, 3.0, 1.5),
         (1e-8, 0.2, 1.1), (1e-8, 0.7, 6.3), (1e-8, 1000.0, 10.5), (0.5, 1000.0, 7.7), (0.999, 0.2, 1.1),
+        (0.1, 100.0, 300.5), (0.1, 100.0, 511.5), (0.1, 100.0, 1000.5), (0.01, 20.0, 1000.5),
     ],
 )  # fmt: skip
 def test_fractional_orders_equal_direct_integration(rate: float, noise: float, order: float) -> None:

@@ -23,6 +23,7 @@ from reticent.accounting import (
     Unbounded,
     curve,
 )
+from reticent.accounting.renyi.conversions import to_epsilon
 from reticent.accounting.renyi.curves import why_infinite
 from reticent.accounting.selective.corners import noisy_test
 
@@ -80,3 +81,11 @@ def test_what_is_not_proved_is_infinite_and_says_why(event: Event) -> None:
 def test_a_curve_cannot_be_written_into() -> None:
     with pytest.raises(ValueError, match="read-only"):
         curve(Gaussian(1.0))[0] = 0.0
+
+
+def test_a_finer_set_of_orders_gains_little() -> None:
+    fine = np.concatenate([np.arange(1.05, 64, 0.05), np.arange(64.0, 513.0)])
+    for rate, noise, steps in ((0.01, 1.0, 1000), (0.1, 5.0, 30), (0.001, 0.7, 30_000)):
+        step = Subsampled(rate, Gaussian(noise))
+        ours, finer = (to_epsilon(orders, steps * curve(step, orders), 1e-5)[0] for orders in (ORDERS, fine))
+        assert 0.9999 * finer <= ours <= 1.01 * finer

@@ -1,5 +1,9 @@
 """The two laws behind every subsampled Gaussian, in units of the clip norm: N(0, s^2) if the record is absent, and with
 chance `rate` N(1, s^2) instead if it is present.
+
+They dominate the step: a Markov kernel makes its two laws out of them, whatever the model and the other records are
+(docs/accounting.md, the setting; Zhu, Dong & Wang 2022 for Poisson draws of any dominated mechanism). So no divergence
+of the step is larger than theirs, in either direction.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Privacy loss distributions of events: the tightest price, valid where every parameter was fixed in advance."""
+"""Privacy loss distributions of events: the tightest price, valid where every parameter was fixed in advance.
+
+Each event is a pair of laws that dominates it, and the pairs of a tally compose to one that dominates all of it, also
+where a mechanism's other inputs follow from earlier outputs (Zhu, Dong & Wang 2022, theorem 10); its loss is the sum.
+"""
 
 from __future__ import annotations
 

@@ -8,7 +8,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from reticent.accounting import Entry, Event, price
+from reticent.accounting import Event, price
+from reticent.accounting.ledger import read_entries
 from reticent.accounting.pricing import Accountant
 from reticent.audits.findings import Finding
 from reticent.errors import ResumeError
@@ -28,8 +29,7 @@ def read_result(folder: Path) -> dict[str, Any]:
 def read_events(folder: Path) -> dict[Event, int]:
     """How often each event stands in the ledgers of a run, what was released before it included; only read."""
     paths = [folder / f"{name}.jsonl" for name in LEDGERS]
-    lines = [line for path in paths if path.exists() for line in path.read_text().splitlines(keepends=True)]
-    return dict(Counter(Entry.from_line(line).event for line in lines if line.endswith("\n")))
+    return dict(Counter(entry.event for path in paths if path.exists() for entry in read_entries(path)))
 
 
 def check_stored(folder: Path) -> Finding:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from reticent.accounting.ledger import read_entries
 from reticent.cli import app, main
 from reticent.errors import ReticentError
 
@@ -156,4 +157,4 @@ def test_two_at_once_in_one_folder_take_turns(tmp_path: Path) -> None:
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     answers = [json.loads(process.communicate(timeout=120)[0]) for process in both]
     assert answers[0] == answers[1]
-    assert len((tmp_path / "run" / "ledger.jsonl").read_text().splitlines()) == answers[0]["rounds"]
+    assert len(read_entries(tmp_path / "run" / "ledger.jsonl")) == answers[0]["rounds"]

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from reticent import checkpoint, data, models
 from reticent.accounting import Gaussian, Ledger, Planned
+from reticent.accounting.ledger import read_entries
 from reticent.data.features.statistics import FeatureSum, channel_means, release_mean
 from reticent.errors import BudgetSpent, ModelError, ResumeError, ReticentError, SettingError
 from reticent.experiments.normalising import centre, normalise, standardise
@@ -119,12 +120,12 @@ def test_a_crash_between_release_and_writing_gives_the_same_mean(
         patched.setattr("reticent.experiments.normalising.release_mean", released_and_crashed)
         with pytest.raises(ZeroDivisionError):
             centre(model, dataset.train, 20.0, seed=None, folder=tmp_path)
-    assert len((tmp_path / "centre.jsonl").read_text().splitlines()) == 1, "it was charged"
+    assert len(read_entries(tmp_path / "centre.jsonl")) == 1, "it was charged"
     other = data.Examples(dataset.train.x + 1, dataset.train.y)
     with pytest.raises(ResumeError, match="other examples"):
         centre(model, other, 20.0, seed=None, folder=tmp_path)
     centre(model, dataset.train, 20.0, seed=None, folder=tmp_path)
-    assert len((tmp_path / "centre.jsonl").read_text().splitlines()) == 1, "and not charged twice"
+    assert len(read_entries(tmp_path / "centre.jsonl")) == 1, "and not charged twice"
 
 
 def test_a_whole_run_with_a_centre_resumes_and_loads(tmp_path: Path) -> None:
@@ -245,7 +246,7 @@ def test_statistics_after_a_crash_are_the_same_and_charged_once(tmp_path: Path) 
     standardise(first, examples, 8.0, 2, seed=None, folder=tmp_path)
     standardise(again, examples, 8.0, 2, seed=None, folder=tmp_path)
     assert all(torch.equal(a, b) for a, b in zip(statistics(first), statistics(again), strict=True))
-    assert len((tmp_path / "statistics.jsonl").read_text().splitlines()) == 2
+    assert len(read_entries(tmp_path / "statistics.jsonl")) == 2
 
 
 def test_the_same_coins_are_refused_for_other_noise(tmp_path: Path) -> None:

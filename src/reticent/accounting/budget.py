@@ -85,7 +85,8 @@ class Planned:
 class RenyiFilter:
     """For events chosen during the run: one order fixed before it, divergences summed, never above the budget.
 
-    Feldman & Zrnic 2021, theorem 4.3. What may be said is the budget, never the realised spend.
+    Feldman & Zrnic 2021, theorem 4.3; docs/accounting.md has the proof. Whitehouse et al. 2023 prove the like for zCDP.
+    What may be said is the budget, never the realised spend.
 
     >>> from reticent.accounting.events import Gaussian
     >>> filter = RenyiFilter(order=10, epsilon=2.0, delta=1e-5)

@@ -13,6 +13,15 @@ from reticent.accounting.pricing import epsilon as price_of
 from reticent.accounting.search import geometric_search, least_affordable
 from reticent.errors import SettingError
 
+A_LITTLE = 1 + 1e-4
+"""Noises and rates are found up to this ratio, on the side that costs less: epsilon is used up to 0.1 % or so."""
+
+LEAST_RATE = 1e-8
+"""The smallest rate that is looked at: one of a hundred million examples."""
+
+ENDLESS = 10**12
+"""Rounds at which the search for the most that a budget affords gives up."""
+
 
 def noise_multiplier(
     epsilon: float,
@@ -41,7 +50,7 @@ def least_noise(tally_of: Callable[[float], Tally], budget: Budget) -> float:
     """
     noise = least_affordable(tally_of, budget)
     while not within(tally_of(noise), budget):
-        noise *= 1 + 1e-4
+        noise *= A_LITTLE
     return noise
 
 
@@ -66,7 +75,7 @@ def sample_rate(epsilon: float, delta: float, noise_multiplier: float, steps: in
     def affords(gap: float) -> bool:
         return within(steps_of(1 / gap, noise_multiplier, steps), budget)
 
-    return 1.0 if affords(1.0) else 1 / geometric_search(affords, 1.0, 1e8, 1 + 1e-4)
+    return 1.0 if affords(1.0) else 1 / geometric_search(affords, 1.0, 1 / LEAST_RATE, A_LITTLE)
 
 
 def batch_size(
@@ -108,7 +117,7 @@ def largest(affords: Callable[[int], bool], most: int | None = None) -> int:
     low, high = 0, 1
     while (most is None or high <= most) and affords(high):
         low, high = high, 2 * high
-        if high > 10**12:
+        if high > ENDLESS:
             raise SettingError("this budget affords more rounds than anybody runs: name the most you want")
     high = high if most is None else min(high, most + 1)
     while high - low > 1:

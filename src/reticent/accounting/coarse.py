@@ -12,7 +12,9 @@ from reticent.accounting.events import Event, Gaussian, Subsampled
 def coarsen(tally: Mapping[Event, int], cells: int) -> dict[Event, int]:
     """The tally with noise multipliers rounded down and rates rounded up, each to one of `cells` geometric values.
 
-    Less noise or a higher rate never costs less: the other mechanism is a post-processing of it.
+    Less noise or a higher rate never costs less, as the other mechanism is a post-processing of it: add the noise that
+    lacks; with chance 1 - rate / higher rate forget the outcome, and take one as if the record were absent. A value
+    moves by one of `cells` equal ratios at most, and never the wrong way: rounding cannot make it cheaper.
 
     >>> len(coarsen({Subsampled(0.1, Gaussian(1.0 + i / 1000)): 1 for i in range(1000)}, 10))
     11

@@ -1,4 +1,9 @@
-"""The ledger: every release, written to disk before its noisy value is used, and never rewritten."""
+"""The ledger: every release, written to disk before its noisy value is used, and never rewritten.
+
+A file of version 1 begins with the line {"ledger": 1}; then comes one line an entry. Files from before there were
+versions have no such line, and entries that read the same. The version is that of the layout: what events mean does not
+change (events.py). What else a first line may hold is ignored; a change that old readers must not ignore is a version.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +14,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from reticent.accounting.events import Event, from_json, to_json
+from reticent.accounting.events import Event, Json, from_json, to_json
 from reticent.errors import ResumeError
+
+VERSION = 1
+"""Of the files that are written, and the newest that can be read."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +39,34 @@ class Entry:
     @staticmethod
     def from_line(line: str) -> Entry:
         """The entry that `to_line` wrote."""
-        data: dict[str, Any] = json.loads(line)
-        place = {"round": data.pop("round"), "query": data.pop("query"), "seal": data.pop("seal")}
-        return Entry(event=from_json(data), **place)
+        data: dict[str, Json] = json.loads(line)
+        number, query, seal = (data.pop(name, None) for name in ("round", "query", "seal"))
+        if not (isinstance(number, int) and isinstance(query, int) and isinstance(seal, str)):
+            raise ResumeError(f"this is no line of a ledger: {line.strip()[:80]}. Bring back the file as it was.")
+        return Entry(number, query, from_json(data), seal)
+
+
+def read_entries(path: Path) -> list[Entry]:
+    """The entries of a ledger file, which is only read; a line that a crash cut short is none of them."""
+    return _entries(path, _whole_lines(path))
+
+
+def _whole_lines(path: Path) -> list[bytes]:
+    lines = path.read_bytes().splitlines(keepends=True)
+    return lines[:-1] if lines and not lines[-1].endswith(b"\n") else lines
+
+
+def _entries(path: Path, lines: list[bytes]) -> list[Entry]:
+    """What the lines of a file say; refuses a file whose layout is not known here."""
+    first: dict[str, Json] = json.loads(lines[0]) if lines else {}
+    if "ledger" not in first:
+        return [Entry.from_line(line.decode()) for line in lines]
+    if first["ledger"] != VERSION:
+        raise ResumeError(
+            f"{path} is a ledger of version {first['ledger']}, and this Reticent knows version {VERSION} only: go on "
+            "with the Reticent that wrote it or a newer one, or start a new run in another folder"
+        )
+    return [Entry.from_line(line.decode()) for line in lines[1:]]
 
 
 class Ledger:
@@ -55,19 +87,18 @@ class Ledger:
         self._entries: dict[tuple[int, int], Entry] = {}
         self._tally: Counter[Event] = Counter()
         self._file: int | None = None
+        self._unwritten = b""
+        """The header of a new file, until its first entry: a file without entries is empty."""
         if path is not None:
             self._open(path)
 
     def _open(self, path: Path) -> None:
-        whole = 0
-        if path.exists():
-            for raw in path.read_bytes().splitlines(keepends=True):
-                if not raw.endswith(b"\n"):
-                    break  # the process died while writing: nothing was released after it
-                self._remember(Entry.from_line(raw.decode()))
-                whole += len(raw)
+        lines = _whole_lines(path) if path.exists() else []
+        for entry in _entries(path, lines):
+            self._remember(entry)
+        self._unwritten = b"" if lines else json.dumps({"ledger": VERSION}).encode() + b"\n"
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
-        os.ftruncate(self._file, whole)
+        os.ftruncate(self._file, sum(map(len, lines)))  # the process died while writing: nothing was released after it
         os.lseek(self._file, 0, os.SEEK_END)
         weakref.finalize(self, os.close, self._file)
 
@@ -82,7 +113,8 @@ class Ledger:
             self._same_or_refuse(before, entry)
             return False
         if self._file is not None:
-            line = entry.to_line().encode()
+            line = self._unwritten + entry.to_line().encode()
+            self._unwritten = b""
             while line:  # a full disk may take a part of it, and says so at the next try
                 line = line[os.write(self._file, line) :]
             os.fdatasync(self._file)

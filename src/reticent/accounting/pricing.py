@@ -134,7 +134,9 @@ Found = tuple[float, float | None]
 """An epsilon and the order that proves it."""
 
 MANY_CURVES, MANY_LAWS, CELLS = 1000, 256, 128
-"""Above so many distinct events noises are rounded down: to a thousand values for curves, 128 for distributions."""
+"""Above so many distinct events noises are rounded down: to a thousand values for curves, 128 for distributions, each
+of which takes a transform. For noises from 4 down to 2.5 that raises epsilon by 0.03 % and 0.2 %; twice the cells raise
+it half as much."""
 
 
 def renyi_epsilon(events: Tally, delta: float, orders: Array = ORDERS, *, exchanged: bool = False) -> Found:
@@ -164,6 +166,10 @@ def capped_mass(events: Tally) -> float:
     )
 
 
+CREEP = 1e-6
+"""By which share of itself a guess of epsilon goes beyond what it was found to need."""
+
+
 def _with_cap(convert: Callable[[float], Found], delta: float, cut: float) -> Found:
     """Epsilon when the cap takes (1 + exp(epsilon)) x cut of delta: each of the two datasets has its share."""
     guess = 0.0
@@ -174,4 +180,4 @@ def _with_cap(convert: Callable[[float], Found], delta: float, cut: float) -> Fo
         needed, order = convert(left)
         if needed <= guess:
             return guess, order
-        guess = needed * (1 + 1e-6) + 1e-9
+        guess = needed * (1 + CREEP) + 1e-9  # a little above, so that it ends: epsilon is too large by as much at most

@@ -29,15 +29,26 @@ from reticent.accounting.simplify import tally
 from reticent.errors import SettingError
 
 LEAST_NOISE, MOST_NOISE = 1e-2, 1e7
+"""Noise below the first hides nothing (a step has an epsilon in the thousands), above the second all of it."""
+
+ROUGHLY = 1.05
+"""The ratio within which the first search, by curves of plain steps, brackets the noise."""
+
+STAGES: tuple[tuple[Grid | None, float, float], ...] = ((COARSE, 0.1, 1e-3), (None, 0.01, 5e-5))
+"""Grid, first stride and precision, in log noise, of the two searches by the real accountant. None of these numbers can
+make a noise too small: calibrate.py raises what is found until its price is within the budget."""
+
+AROUND = 7
+"""Knots round the best order that a search by a costly curve looks at: the best order hardly depends on the noise."""
 
 Cost = Callable[[Tally], float]
 
 
 def least_affordable(tally_of: Callable[[float], Tally], budget: Budget) -> float:
     """The least noise whose tally is within the budget, up to 1e-4 of itself."""
-    rough = geometric_search(lambda noise: _roughly(tally_of(noise), budget), LEAST_NOISE, MOST_NOISE, 1.05)
+    rough = geometric_search(lambda noise: _roughly(tally_of(noise), budget), LEAST_NOISE, MOST_NOISE, ROUGHLY)
     log_noise = math.log(rough)
-    for grid, stride, precision in ((COARSE, 0.1, 1e-3), (None, 0.01, 5e-5)):
+    for grid, stride, precision in STAGES:
         stage = Stage(_cost(tally_of(math.exp(log_noise)), budget, grid), stride, precision)
         log_noise = _root(tally_of, stage, log_noise, budget)
     return math.exp(log_noise)
@@ -76,8 +87,8 @@ def _few_orders(example: Tally, delta: float, *, exchanged: bool) -> NDArray[np.
     """The knots round the best order: at a given epsilon it hardly depends on the noise."""
     _, order = renyi_epsilon(example, delta, exchanged=exchanged)
     place = int(np.argmin(np.abs(KNOTS - (order or 4.0))))
-    start = min(max(place - 3, 0), len(KNOTS) - 7)
-    return KNOTS[start : start + 7]
+    start = min(max(place - AROUND // 2, 0), len(KNOTS) - AROUND)
+    return KNOTS[start : start + AROUND]
 
 
 def _roughly(events: Tally, budget: Budget) -> bool:
@@ -99,7 +110,8 @@ def _root(tally_of: Callable[[float], Tally], stage: Stage, guess: float, budget
 
     @cache
     def excess(log_noise: float) -> float:
-        return math.log(min(max(stage.cost(tally_of(math.exp(log_noise))) / budget.epsilon, 1e-9), 1e9))
+        share = stage.cost(tally_of(math.exp(log_noise))) / budget.epsilon
+        return math.log(min(max(share, 1e-9), 1e9))  # 0 and infinity have no logarithm, and need none to be bracketed
 
     low, high, stride = guess, guess, stage.stride
     while excess(high) > 0:

@@ -34,7 +34,9 @@ def tally(events: Tally | Iterable[Event]) -> dict[Event, int]:
 def simplify(event: Event) -> Event:
     """An event with exactly the same price, in its plainest form.
 
-    Several Gaussians on one draw are one Gaussian whose precisions add up; a draw from a draw is one draw.
+    Several Gaussians on one draw are one Gaussian whose precisions add up: a weighted mean of the answers tells as much
+    as all of them. A draw from a draw is one draw. A Poisson draw makes an epsilon-DP choice a cheaper one (Balle,
+    Barthe & Gaboardi 2018, theorem 8): log(1 + rate (exp(epsilon) - 1)).
 
     >>> simplify(Subsampled(0.5, Subsampled(0.2, Composed((Gaussian(2.0), Gaussian(2.0))))))
     Subsampled(rate=0.1, inner=Gaussian(noise_multiplier=1.4142...))

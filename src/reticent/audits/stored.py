@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
-from reticent.accounting import Entry, Event, Guarantee, price
+from reticent.accounting import Event, Guarantee, price
+from reticent.accounting.ledger import read_entries
 from reticent.accounting.pricing import Accountant
 from reticent.audits.findings import Finding
-from reticent.errors import DataError
-from reticent.results.fields import read_text
 
 LEDGERS = ("ledger", "statistics", "centre")
 
@@ -18,16 +16,7 @@ LEDGERS = ("ledger", "statistics", "centre")
 def read_events(folder: Path) -> dict[Event, int]:
     """How often each event stands in the ledgers of a run, what was released before it included; only read."""
     paths = [path for name in LEDGERS if (path := folder / f"{name}.jsonl").exists()]
-    return dict(Counter(event for path in paths for event in _events(path)))
-
-
-def _events(path: Path) -> Iterator[Event]:
-    for line in read_text(path).splitlines(keepends=True):
-        if line.endswith("\n"):  # or a crash cut it short, and nothing was released after it
-            try:
-                yield Entry.from_line(line).event
-            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-                raise DataError(f"{path} is no ledger of ours, or damaged, in the line {line.strip()!r}") from error
+    return dict(Counter(entry.event for path in paths for entry in read_entries(path)))
 
 
 def check_stored(folder: Path, guarantee: Guarantee) -> Finding:

@@ -57,7 +57,12 @@ class Poisson:
     """Every example takes part by a coin of its own, with chance batch_size / size (Abadi et al. 2016, section 3.1)."""
 
     def draw(self, settings: RoundSettings, population: int, rng: np.random.Generator, memory: Memory) -> Draw:  # noqa: ARG002 - all are alike
-        """Draw how many, then which: the same law as a coin each, at a cost that does not grow with the size."""
+        """Draw how many, then which: the same law as a coin each, at a cost that does not grow with the size.
+
+        With n coins of chance p, any given k examples are drawn, and no others, with chance p^k (1-p)^(n-k): it depends
+        on k alone. So k is binomial, and given k all C(n, k) sets are equally likely; the other way round, a binomial k
+        and a uniform set of that size give C(n, k) p^k (1-p)^(n-k) / C(n, k), the same for every set.
+        """
         count = rng.binomial(population, settings.rate)
         index = rng.choice(population, count, replace=False, shuffle=False)
         return Draw(np.sort(index), self, settings)

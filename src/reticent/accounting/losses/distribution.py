@@ -1,6 +1,9 @@
 """Privacy loss distributions on a grid, composed all at once in frequency space; every rounding goes up.
 
-A composition costs one Fourier transform an event, whatever the count; dp-accounting convolves pair by pair.
+A composition costs one Fourier transform an event, whatever the count; dp-accounting convolves pair by pair. The
+transform is periodic: what lies outside the window of grid points is wrapped into it. The window is so wide that this
+is next to nothing, by Chernoff bounds from the moments of the losses (Koskela, Jälkö, Prediger & Honkela 2021 bound
+their error so); and as wrapped mass may come down at a smaller loss, as much and more is counted as infinite besides.
 """
 
 from __future__ import annotations
@@ -18,10 +21,25 @@ from scipy import fft
 Array = NDArray[np.float64]
 
 TRUNCATED = 1e-15
-"""The mass a composition may cut off; it is counted as infinite loss."""
+"""The mass a composition may cut off; ten times that is counted as infinite loss. Each end of the window leaves out a
+quarter of it at most, and the transforms of a few steps err by less than 1e-15."""
 
 ROUNDING = 4e-17
-"""What one composed step may change in a sum of masses by rounding, ten times what is seen; counted as infinite too."""
+"""What every composed step is granted for rounding, counted as infinite loss too: a spectrum near 1 in modulus, to the
+power of the count, errs by the count times some 1e-17. Against the closed form of the Gaussian the tail of delta was
+short by at most 1.4e-17 a step (300 random settings, up to a million steps)."""
+
+SPARE = 1e-23
+"""Mass at either end that is not worth its grid points: the low end is rounded up, the high end counted as infinite.
+It is what `TAIL` of gaussian.py leaves out as well."""
+
+NEGLIGIBLE = 50.0
+"""Losses so far above a value weigh exp(-50) = 2e-22 in its delta's second sum, which is subtracted: leaving them out
+raises delta."""
+
+BLOCKS, TILTS = 256, 30
+"""How coarse a law stands in for a loss in the Chernoff bounds, and how many bounds are tried. Merging spreads mass, so
+that moments come out larger, and every tilt proves its bound: fewer of either would only widen the window."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +92,7 @@ class Loss:
     def _shrunk(self) -> Array:
         """At every value v: the mass above it, each loss l weighted by exp(v - l)."""
         found, reach = self.mass.copy(), 1
-        while reach < len(found) and self.step * reach < 50:  # sums over 1, 2, 4, ... neighbours
+        while reach < len(found) and self.step * reach < NEGLIGIBLE:  # sums over 1, 2, 4, ... neighbours
             found[:-reach] += math.exp(-self.step * reach) * found[reach:]
             reach *= 2
         return np.asarray(found - self.mass)
@@ -131,7 +149,7 @@ def _spectrum(parts: Sequence[tuple[Loss, int]], size: int) -> NDArray[np.comple
     return np.asarray(product)
 
 
-def trim(loss: Loss, spare: float = 1e-23) -> Loss:
+def trim(loss: Loss, spare: float = SPARE) -> Loss:
     """The same loss without outermost masses of at most `spare`: the low ones rounded up, the high ones infinite."""
     rising = np.cumsum(loss.mass)
     falling = np.cumsum(loss.mass[::-1])
@@ -152,7 +170,7 @@ def _window(parts: Sequence[tuple[Loss, int]]) -> tuple[int, int]:
     cut = math.log(4 / TRUNCATED)
     bulk = math.sqrt(2 * cut) / max(deviation, step)  # the best tilt if the sum were Gaussian
     tail = cut / max(step, *(values[-1] - values[0] for values, _, _ in sketches))  # and if one copy alone decided
-    tilts = np.geomspace(min(bulk, tail) / 4, max(bulk, tail) * 4, 30)
+    tilts = np.geomspace(min(bulk, tail) / 4, max(bulk, tail) * 4, TILTS)
     up = sum(count * _log_moment(values, mass, tilts) for values, mass, count in sketches)
     down = sum(count * _log_moment(values, mass, -tilts) for values, mass, count in sketches)
     high = min(high, math.ceil(np.min((up + cut) / tilts) / step))
@@ -160,9 +178,9 @@ def _window(parts: Sequence[tuple[Loss, int]]) -> tuple[int, int]:
     return low, max(high, low)
 
 
-def _sketch(loss: Loss, blocks: int = 256) -> tuple[Array, Array]:
+def _sketch(loss: Loss) -> tuple[Array, Array]:
     """A coarser law with the same mean, more spread out: its exponential moments are at least the true ones."""
-    block = math.ceil(len(loss.mass) / blocks)
+    block = math.ceil(len(loss.mass) / BLOCKS)
     starts = np.arange(0, len(loss.mass), block)
     mass = np.add.reduceat(loss.mass, starts)
     first = np.add.reduceat(loss.mass * np.arange(len(loss.mass)), starts) - mass * starts

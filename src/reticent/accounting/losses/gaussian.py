@@ -18,7 +18,12 @@ from reticent.accounting.losses.pair import log_ratio, where_log_ratio_is
 Array = NDArray[np.float64]
 
 TAIL = 10.0
-"""Standard deviations beyond which (chance below 1e-23) the noise is counted as revealing everything."""
+"""Standard deviations beyond which (a chance of 7.7e-24) the noise is counted as revealing everything, or, on the side
+of small losses, rounded up onto the grid: a million steps pay 1e-17 of delta for it."""
+
+LARGEST = 700.0
+"""The largest exponent that is taken, as doubles end at exp(709). A loss beyond it has no mass that a double could
+hold under the other law; what is cut makes a cell's lower end too light, and so moves mass up."""
 
 
 def gaussian_loss(rate: float, noise_multiplier: float, step: float) -> tuple[Loss, Loss]:
@@ -75,5 +80,5 @@ def split(mass: Array, floor: Array, step: float) -> Array:
 
 
 def safe_exp(exponents: Array) -> Array:
-    """exp without overflow: what is cut only moves mass up."""
-    return np.asarray(np.exp(np.minimum(exponents, 700.0)))
+    """exp without overflow."""
+    return np.asarray(np.exp(np.minimum(exponents, LARGEST)))

@@ -1,5 +1,9 @@
 """The two laws behind every subsampled Gaussian, in units of the clip norm: N(0, s^2) if the record is absent, and with
 chance `rate` N(1, s^2) instead if it is present.
+
+They dominate the step: a Markov kernel makes its two laws out of them, whatever the model and the other records are
+(docs/accounting.md, the setting; Zhu, Dong & Wang 2022 for Poisson draws of any dominated mechanism). So no divergence
+of the step is larger than theirs, in either direction.
 """
 
 from __future__ import annotations
@@ -12,6 +16,10 @@ from scipy.special import ndtr
 
 Array = NDArray[np.float64]
 
+LARGE = 30.0
+"""Exponents from which on `log_ratio` adds logarithms instead of multiplying: exp(30) does not overflow, and on either
+side of it both ways are right to rounding."""
+
 
 def log_ratio(outcome: Array, rate: float, noise_multiplier: float) -> Array:
     """log(present / absent) at each outcome: increasing, accurate also where it is tiny.
@@ -22,10 +30,10 @@ def log_ratio(outcome: Array, rate: float, noise_multiplier: float) -> Array:
     exponent = (2 * outcome - 1) / (2 * noise_multiplier**2)
     if rate == 1:
         return np.asarray(exponent)
-    value = np.log1p(rate * np.expm1(np.minimum(exponent, 30.0)))
-    if np.max(exponent) < 30:
+    value = np.log1p(rate * np.expm1(np.minimum(exponent, LARGE)))
+    if np.max(exponent) < LARGE:
         return np.asarray(value)
-    return np.asarray(np.where(exponent < 30, value, np.logaddexp(math.log1p(-rate), math.log(rate) + exponent)))
+    return np.asarray(np.where(exponent < LARGE, value, np.logaddexp(math.log1p(-rate), math.log(rate) + exponent)))
 
 
 def where_log_ratio_is(values: Array, rate: float, noise_multiplier: float) -> Array:

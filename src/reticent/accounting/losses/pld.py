@@ -1,4 +1,8 @@
-"""Privacy loss distributions of events: the tightest price, valid where every parameter was fixed in advance."""
+"""Privacy loss distributions of events: the tightest price, valid where every parameter was fixed in advance.
+
+Each event is a pair of laws that dominates it, and the pairs of a tally compose to one that dominates all of it, also
+where a mechanism's other inputs follow from earlier outputs (Zhu, Dong & Wang 2022, theorem 10); its loss is the sum.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +32,25 @@ class Grid:
 
 
 FINE, MANY, COARSE = Grid(32, 2**17), Grid(12, 2**17), Grid(6, 2**15)
-"""For a few distinct events, for many, and for searches; all of them err upwards."""
+"""For a few distinct events, for many, and for searches. All of them err upwards, and four times less if twice as fine.
+Over a grid of resolution 256 epsilon was higher by 1e-4 of itself or less (fine), 6e-4 (many) and 2e-3 (coarse) for up
+to 1e5 steps; for a million, where the most points decide, by 1e-3, 1e-3 and 2e-2."""
 
 FEW = 8
+"""More distinct events than these share a coarser grid: each needs a law and a transform of its own."""
+
+SPAN = 16.0
+"""Deviations of the composed loss that the most points must cover, 8 to each side of its mean."""
+
+LEAST_EVENTS = 32**2
+"""A grid is as fine as if there were so many events at least: the loss of one alone is not Gaussian, and its details
+are smaller than its deviation."""
+
+CUTS = 4
+"""Steps are rounded down to a power of 2^(1/4), so that the losses of an event are found again in the cache."""
+
+PROBE = 1.5
+"""The order from whose divergence the variance of a loss is read off: of a Gaussian loss it is order * variance / 2."""
 
 
 def has_pld(event: Event) -> bool:
@@ -84,11 +104,11 @@ def merge_gaussians(tally: Mapping[Event, int]) -> dict[Event, int]:
 
 def _grid_step(tally: Mapping[Event, int], grid: Grid) -> float:
     """Fine against the spread of an average event, coarse enough for the most points; rounded, to be met again."""
-    order = np.array([1.5])
-    variance = sum(count * 2 / 1.5 * float(curve(event, order)[0]) for event, count in tally.items())
-    widest = max([16 * math.sqrt(variance), *(_width(event) for event in tally)])
-    step = math.sqrt(variance) / grid.resolution / max(math.sqrt(sum(tally.values())), 32)
-    return math.exp2(math.floor(4 * math.log2(max(step, widest / grid.most_points))) / 4)
+    order = np.array([PROBE])
+    variance = sum(count * 2 / PROBE * float(curve(event, order)[0]) for event, count in tally.items())
+    widest = max([SPAN * math.sqrt(variance), *(_width(event) for event in tally)])
+    step = math.sqrt(variance) / grid.resolution / math.sqrt(max(sum(tally.values()), LEAST_EVENTS))
+    return math.exp2(math.floor(CUTS * math.log2(max(step, widest / grid.most_points))) / CUTS)
 
 
 def _width(event: Event) -> float:

@@ -14,6 +14,7 @@ from scipy.special import log_ndtr, ndtr
 from reticent.accounting.events import Event, Tally
 from reticent.accounting.losses import pld as losses
 from reticent.accounting.losses.distribution import Loss
+from reticent.accounting.losses.gaussian import safe_exp
 from reticent.accounting.pricing import check_delta, total_curve
 from reticent.accounting.renyi.conversions import to_delta
 from reticent.accounting.renyi.curves import ORDERS
@@ -21,6 +22,12 @@ from reticent.accounting.simplify import tally
 
 Array = NDArray[np.float64]
 Guess = Literal["present", "absent", "either"]
+
+EPSILONS: Array = np.geomspace(1e-3, 100, 200)
+"""Where the profile of a curve is looked at: every epsilon proves its line, so that more would only tighten."""
+
+LEAST_MU, MOST_MU = 1e-6, 1e3
+"""Between which `mu` is looked for: from no privacy loss at all to none left."""
 
 
 def deltas(events: Tally | Iterable[Event], epsilons: Iterable[float]) -> Array:
@@ -60,7 +67,7 @@ def power(events: Tally | Iterable[Event], fpr: Array, guess: Guess = "present")
 
 def _power(law: Loss, fpr: Array) -> Array:
     """min over epsilon of exp(epsilon) fpr + delta(epsilon): the profile and the trade-off curve are dual."""
-    slopes = np.exp(np.minimum(law.values, 700.0))
+    slopes = safe_exp(law.values)
     intercepts = law.deltas()
     return np.array([min(1.0, float(np.min(slopes * rate + intercepts))) if rate < 1 else 1.0 for rate in fpr])
 
@@ -69,7 +76,7 @@ def _power_by_curve(events: Tally, fpr: Array) -> Array:
     """The same from (epsilon, delta) pairs of the Renyi curve, in both directions."""
     total = total_curve(events)
     best = np.ones(len(fpr))
-    for epsilon in np.geomspace(1e-3, 100, 200):
+    for epsilon in EPSILONS:
         delta = to_delta(ORDERS, total, float(epsilon))
         best = np.minimum(best, math.exp(epsilon) * fpr + delta)
         best = np.minimum(best, 1 - math.exp(-epsilon) * np.maximum(1 - delta - fpr, 0.0))
@@ -79,7 +86,7 @@ def _power_by_curve(events: Tally, fpr: Array) -> Array:
 def mu(epsilon: float, delta: float) -> float:
     """The mu of the Gaussian trade-off curve through (epsilon, delta): for display only, never a certificate.
 
-    Dong, Roth & Su 2022, corollary 2.13.
+    Dong, Roth & Su 2022: the profile of mu-GDP is that of one Gaussian release with noise 1 / mu.
 
     >>> round(mu(4.377, 1e-5), 3)
     1.0
@@ -91,4 +98,4 @@ def mu(epsilon: float, delta: float) -> float:
         other = math.exp(epsilon + float(log_ndtr(-scale / 2 - epsilon / scale)))
         return float(ndtr(scale / 2 - epsilon / scale)) - other - delta
 
-    return math.exp(float(brentq(excess, math.log(1e-6), math.log(1e3))))
+    return math.exp(float(brentq(excess, math.log(LEAST_MU), math.log(MOST_MU))))

@@ -10,11 +10,16 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Conversion = Literal["new", "old"]
 
+NOTHING = 1e-300
+"""Stands for 0 under a logarithm: a delta that no double tells from it."""
+
 
 def overhead(orders: Array | float, delta: float, conversion: Conversion = "new") -> Array:
     """What a conversion adds to the Renyi divergence of each order to make it an epsilon.
 
-    "new" is Canonne, Kamath & Steinke 2020, proposition 12; "old" is Mironov 2017, proposition 3.
+    "new" is Canonne, Kamath & Steinke 2020, proposition 12 (of the fourth version): the hockey-stick divergence at
+    epsilon, E[(1 - exp(epsilon - L))_+], is at most (1/order) (1 - 1/order)^(order-1) E[exp((order-1) (L - epsilon))],
+    point by point. "old" is Mironov 2017, proposition 3, which bounds P(L > epsilon) instead.
 
     >>> overhead(np.array([2.0, 18.0]), 1e-5).round(6)
     array([10.126631,  0.450051])
@@ -54,5 +59,5 @@ def to_delta(orders: Array, rdp: Array, epsilon: float) -> float:
     if not len(orders):
         return 1.0
     by_order = (orders - 1) * (rdp - epsilon + np.log1p(-1 / orders)) - np.log(orders)
-    by_total_variation = 0.5 * np.log(np.maximum(-np.expm1(-rdp), 1e-300))
+    by_total_variation = 0.5 * np.log(np.maximum(-np.expm1(-rdp), NOTHING))
     return float(min(1.0, np.exp(min(by_order.min(), by_total_variation.min()))))

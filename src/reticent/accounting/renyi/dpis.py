@@ -21,8 +21,17 @@ from reticent.accounting.renyi.replaced import replaced
 from reticent.errors import BudgetSpent, SettingError
 
 ORDERS = range(2, 65)
+"""From which the one order of a plan is chosen: whole ones, as a smaller kappa is known to cost less at those only."""
+
 SLACK = 1e-12
-"""Share of the limit that a plan leaves, so that summing in another order never passes it."""
+"""Share of the limit that a plan leaves, so that summing in another order does not pass it: n terms round by n times
+1e-16 of their sum at worst. If they do pass, the filter refuses the last release: nothing unpaid gets out."""
+
+LEAST_NOISE, MOST_NOISE, PRECISION = 1e-2, 1e6, 1e-10
+"""Between which a noise is looked for, and the share up to which it is found, always on the side that costs less."""
+
+NORM_NOISE = 0.02
+"""Noise on the norm sum of a draw, in expected batch sizes: the paper's 0.02 N, on the scale of the draw."""
 
 
 def importance_step(data_size: float, batch_size: float, kappa: float, noise_multiplier: float) -> Event:
@@ -67,7 +76,7 @@ class ImportancePlan:
     def __post_init__(self) -> None:
         if self.norm_event is None:
             rate = min(1.0, self.batch_size / self.data_size)
-            object.__setattr__(self, "norm_event", Subsampled(rate, Gaussian(0.02 * self.batch_size)))
+            object.__setattr__(self, "norm_event", Subsampled(rate, Gaussian(NORM_NOISE * self.batch_size)))
         candidates = ORDERS if self.fixed_order is None else (self.fixed_order,)
         noise, order = min((self._noise_at(order), order) for order in candidates)
         if math.isinf(noise):
@@ -150,10 +159,10 @@ class ImportancePlan:
 
 def _least(cost: Callable[[float], float], left: float) -> float:
     """The least noise whose cost is at most what is left; infinite if there is none."""
-    low, high = 1e-2, 1e6
+    low, high = LEAST_NOISE, MOST_NOISE
     if left <= 0 or cost(high) > left:
         return math.inf
-    while high / low > 1 + 1e-10:
+    while high / low > 1 + PRECISION:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if cost(middle) <= left else (middle, high)
     return high

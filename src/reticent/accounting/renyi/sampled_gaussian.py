@@ -18,9 +18,10 @@ Array = NDArray[np.float64]
 
 
 def subsampled_gaussian(rate: float, noise_multiplier: float, orders: Array) -> Array:
-    """The Renyi divergence of one step at each order (Mironov, Talwar & Zhang 2019, sections 3.2 and 3.3).
+    """The Renyi divergence of one step at each order (Mironov, Talwar & Zhang 2019, section 3.3).
 
-    The direction "one record more over one record less" is the larger one (their theorem 5), so it is the curve.
+    The direction "one record more over one record less" is the curve: they prove it the larger one wherever the two
+    laws that are mixed are mirror images of each other.
 
     >>> subsampled_gaussian(2048 / 60000, 1.4, np.array([2.0, 6.0])).round(8)
     array([0.00077522, 0.00261342])
@@ -69,7 +70,19 @@ def binomial_excess(rate: float, log_moments: Array, orders: Array) -> Array:
 
 
 POWERS = np.arange(2, 12)
-NEAR = 0.02
+"""Of the series that stands for the remainder near P/Q = 1 + x with x = 0. The first power left out is at most
+2 (order x)^10 / 12! of the first one kept: 4e-15 at the limits below."""
+
+NEAR, NEAR_TIMES_ORDER = 0.02, 0.25
+"""Where |log(P/Q)| is below the first, and the order times it below the second, the series is used. Elsewhere a plain
+difference keeps its digits. Against 40 digits (rates 1e-6 to 0.99, noise 0.3 to 100) divergences are right to 5e-12 at
+order 1.1, 3e-13 at 1.5 and 1e-13 above."""
+
+STEPS_PER_SCALE, REACH = 2.0, 12.0
+"""Of the trapezoid rule: how many steps in the shorter of s and s^2, and how many deviations beyond where the laws are
+centred. The rule errs by exp(-2 pi h / step), h the height of the nearest singularity, here at least pi s^2 for the
+branch points and endless for the Gaussian (where it is exp(-2 pi^2 s^2 / step^2) = 1e-34): 1e-17 or less. Beyond the
+reach lies exp(-72), on the low side and far below rounding."""
 
 
 @lru_cache(maxsize=64)
@@ -81,15 +94,14 @@ def _series(orders: tuple[float, ...]) -> Array:
 def _log_excess_fractional(rate: float, noise_multiplier: float, orders: Array) -> Array:
     """log(A - 1) by the trapezoid rule on the remainder of P/Q = 1 + x under Q.
 
-    The rule converges exponentially; its step resolves the Gaussian and the branch points at height pi s^2. Where x is
-    small the remainder is its series, so that only moments of x are summed; elsewhere it is a plain difference.
+    Where x is small the remainder is its series, so that only moments of x are summed; elsewhere a plain difference.
     """
     s = noise_multiplier
-    step = min(s, s * s) / 2
-    nodes = np.arange(-12 * s, orders.max() + 12 * s + step, step)
+    step = min(s, s * s) / STEPS_PER_SCALE
+    nodes = np.arange(-REACH * s, orders.max() + REACH * s + step, step)
     log_mass = log_absent(nodes, s) + math.log(step)
     log_t = log_ratio(nodes, rate, s)
-    near = np.abs(log_t) < NEAR
+    near = np.abs(log_t) < min(NEAR, NEAR_TIMES_ORDER / orders.max())
     x = np.expm1(log_t[near])
     series = _series(tuple(orders)) @ (np.exp(log_mass[near]) @ np.vander(x, POWERS[-1] + 1, increasing=True)[:, 2:])
     log_mass, log_t = log_mass[~near], log_t[~near]

@@ -3,7 +3,9 @@
 A candidate drawn with the record absent is kept with a chance a in [low, high]; with the record present, the chance is
 a' = (1 - v) a + v b, where v is the validation rate and b the chance if the record is in the validation draw. Both a
 and b are averages over the same draws of the other records, and one record moves the logarithm of a chance by at most
-`smoothness`: so (a, b), hence (a, a'), lies in a convex polygon, whose corners are all that a worst case needs.
+`smoothness`: so (a, b) lies in a square cut by two lines through 0, and (a, a'), its affine image, in a convex polygon.
+Every cost of a test is convex in the (a, a') of each outcome, so a worst case needs the corners only: theorems C, S and
+P of docs/accounting.md say maximum over corners where they mean the supremum over tests.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ def corners(attempt: SelectiveAttempt) -> tuple[Corners, Corners]:
         inside = [(low, low), (high, low), (high, high), (low, high)]
     points = list(dict.fromkeys((absent, (1 - share) * absent + share * tested) for absent, tested in inside))
     if len(points) > 1 and (0.0, 0.0) in points:
-        points.remove((0.0, 0.0))  # it adds nothing to any integral
+        points.remove((0.0, 0.0))  # it adds 0 to every integral, and no other corner can be below 0 there
     absent, present = (np.array(values) for values in zip(*points, strict=True))
     return Corners(absent, present), Corners(present[::-1], absent[::-1])
 

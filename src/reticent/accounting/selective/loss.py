@@ -1,10 +1,18 @@
 """The privacy loss distribution of one selective attempt (route S), dominating every test.
 
-For each epsilon the worst hockey-stick divergence over all tests is the larger of two integrals, one for outcomes that
-count the accepted update and one for those that count the rejection too. Both are taken corner by corner of the polygon
-of selective.py, and the corner changes where the likelihood ratio passes exp(epsilon) times a constant: so they are
-sums of normal probabilities. The resulting profile is convex, hence that of a pair that dominates the attempt, and
-dominating pairs compose (Zhu, Dong & Wang 2022, theorem 10).
+From theorem P of docs/accounting.md to what is computed. For an outcome of likelihood ratio r its two integrands are
+
+[r a' - exp(epsilon) a]_+   the accepted update counts, and        [exp(epsilon) a - r a']_+   the rejection counts too,
+
+each at its largest over the corners (a, a'), times Q. A line r a' - exp(epsilon) a = constant turns steadily as r
+grows, so its best corner walks along the hull of the polygon, once, and goes on to the next where r / exp(epsilon)
+passes (a step in a) / (a step in a'): a `Chain`. Summed by parts, each integral is a sum over the steps of
+P(log r above epsilon + threshold) and Q(the same): normal probabilities, as log r grows with the outcome. Its
+derivative in exp(epsilon) is minus the Q part (the corners are best, so that their moving adds nothing), which makes
+the two parts the masses under P and Q of all losses above epsilon.
+
+The larger of both is convex in exp(epsilon), as they are: the profile of a pair that dominates the attempt. Dominating
+pairs compose, adaptively too (Zhu, Dong & Wang 2022, theorem 10).
 """
 
 from __future__ import annotations
@@ -20,9 +28,20 @@ from reticent.accounting.events import SelectiveAttempt
 from reticent.accounting.losses.distribution import Loss
 from reticent.accounting.losses.gaussian import loss_range, safe_exp, split
 from reticent.accounting.losses.pair import where_log_ratio_is
+from reticent.accounting.selective.chords import rejection_range
 from reticent.accounting.selective.corners import Corners, corners
 
 Array = NDArray[np.float64]
+
+FLAT = 1e-15
+"""Corners whose chances differ by less than this share are one corner that rounding has split; the walk stays. Were
+they two, the loss would change by as little."""
+
+SPARE = 1e-20
+"""A mass that may be counted as infinite loss rather than lengthen the grid for it: 1e-14 after a million attempts."""
+
+NEVER = 1e-300
+"""Stands for a chance of 0 under a fraction: the log ratio it makes, some 690, lies above all losses that matter."""
 
 
 def attempt_loss(attempt: SelectiveAttempt, step: float) -> tuple[Loss, Loss]:
@@ -75,7 +94,7 @@ def _walk(before: Array, after: Array) -> list[int]:
     path = [int(np.lexsort((-after, before))[0])]
     while True:
         rise, run = after - after[path[-1]], before - before[path[-1]]
-        ahead = np.flatnonzero(rise > 1e-15)
+        ahead = np.flatnonzero(rise > FLAT * np.abs(after).max())
         if not len(ahead):
             return path
         path.append(int(ahead[np.argmin(run[ahead] / rise[ahead])]))
@@ -83,7 +102,7 @@ def _walk(before: Array, after: Array) -> list[int]:
 
 def _ratio(above: Array, below: Array) -> Array:
     """above / below; a chance of 0 under both counts as 1, under P alone as infinite."""
-    return np.asarray(np.where((above == 0) & (below == 0), 1.0, above / np.where(below == 0, 1e-300, below)))
+    return np.asarray(np.where((above == 0) & (below == 0), 1.0, above / np.where(below == 0, NEVER, below)))
 
 
 def _loss(attempt: SelectiveAttempt, corner: Corners, sign: int, step: float) -> Loss:
@@ -92,11 +111,18 @@ def _loss(attempt: SelectiveAttempt, corner: Corners, sign: int, step: float) ->
     ends = sorted(sign * end for end in loss_range(attempt.rate, attempt.noise_multiplier))
     lowest = math.floor((ends[0] - max(dropped.thresholds)) / step)
     highest = math.ceil((ends[1] - min(kept.thresholds)) / step)
+    if attempt.accept_high < 1 and _left_above(attempt, kept, dropped, sign, step * highest) > SPARE:
+        highest = max(highest, math.ceil(rejection_range(attempt)[1] / step))
     grid = step * np.arange(lowest, highest + 1, dtype=np.float64)
     above_p, above_q = _survival(attempt, kept, dropped, sign, grid)
     mass = split(np.maximum(-np.diff(above_p), 0.0), -np.diff(above_q) * safe_exp(grid[:-1]), step)
     mass[0] += 1 - above_p[0]  # less loss than the grid has: rounded up onto it
-    return Loss(step, lowest, mass, float(above_p[-1]))
+    return Loss(step, lowest, mass, max(0.0, float(above_p[-1])))  # rounding may leave less than nothing
+
+
+def _left_above(attempt: SelectiveAttempt, kept: Chain, dropped: Chain, sign: int, place: float) -> float:
+    """The mass of losses above what an accepted update can have: rejections, where one record moves the test a lot."""
+    return float(_survival(attempt, kept, dropped, sign, np.array([place]))[0][0])
 
 
 def _survival(attempt: SelectiveAttempt, kept: Chain, dropped: Chain, sign: int, grid: Array) -> tuple[Array, Array]:

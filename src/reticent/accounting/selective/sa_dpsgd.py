@@ -2,7 +2,7 @@
 
 With Z the chance that a candidate is accepted, the released law is Q h, where h = h1 on accepted outcomes and h0 on the
 others. The worst rule accepts an interval of outcomes or its complement (docs/accounting.md, theorem SA), so the
-supremum runs over two thresholds. As in selective_rdp.py everything is an integral of remainders, and cumulative sums
+supremum runs over two thresholds. As in renyi.py everything is an integral of remainders, and cumulative sums
 of three moments, taken from both ends so that small chances stay accurate, give every pair of thresholds at once.
 """
 
@@ -22,9 +22,16 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 MARGIN = 1 + 1e-3
-"""On the optimum found: it is a search, not a certificate."""
+"""On the optimum found: it is a search, not a certificate, and a threshold between two nodes is moved to one of them.
+Four times the nodes change the divergence by -1.8e-5 to 4e-6 of itself."""
 
 COARSE = 160
+"""Thresholds tried at first, each with each. A bump between them would be missed; trying every pair of 801 nodes found
+4e-11 more at most (noise 0.2 to 10, rates 1e-6 to 0.9, orders 1.2 to 512)."""
+
+ZOOM = 5
+"""Each finer grid has a stride so many times smaller, and reaches as many strides to both sides of the best so far:
+one stride of the grid before."""
 
 
 def annealed_curve(event: AnnealedRelease, orders: Array) -> Array:
@@ -53,8 +60,8 @@ def _log_excess(found: PairMoments, event: AnnealedRelease) -> float:
     start, stop = (grid[np.triu_indices(len(places))] for grid in np.meshgrid(places, places, indexing="ij"))
     best, left, right = sums.best(start, stop)
     while stride > 1:
-        stride = max(1, stride // 5)
-        near = np.arange(-5, 6) * stride
+        stride = max(1, stride // ZOOM)
+        near = np.arange(-ZOOM, ZOOM + 1) * stride
         start, stop = (grid.ravel() for grid in np.meshgrid(left + near, right + near, indexing="ij"))
         fits = (start >= 0) & (stop <= len(found.mass)) & (start <= stop)
         best, left, right = max((best, left, right), sums.best(start[fits], stop[fits]))

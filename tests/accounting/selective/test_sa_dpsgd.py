@@ -8,8 +8,9 @@ from scipy.special import ndtr
 
 from reticent.accounting import AnnealedRelease, Gaussian, Subsampled, epsilon, price
 from reticent.accounting.renyi.sampled_gaussian import subsampled_gaussian
+from reticent.accounting.selective import moments as nodes
 from reticent.accounting.selective.moments import moments
-from reticent.accounting.selective.sa_dpsgd import MARGIN, _log_excess, annealed_curve
+from reticent.accounting.selective.sa_dpsgd import MARGIN, CandidateSums, _log_excess, annealed_curve
 
 
 def release_of(row: dict) -> AnnealedRelease:
@@ -87,3 +88,16 @@ def test_safe_everywhere() -> None:
         plain = subsampled_gaussian(rate, noise, orders)
         assert (found >= plain).all()
         assert (found <= 11 * plain * (1 + 1e-12)).all()
+
+
+@pytest.mark.parametrize(("rate", "noise", "rejections"), [(0.034, 2.15, 10), (0.5, 0.2, 3), (1e-6, 0.7, 10)])
+def test_the_search_finds_the_best_of_all_pairs_of_thresholds(
+    rate: float, noise: float, rejections: int, monkeypatch
+) -> None:
+    monkeypatch.setattr(nodes, "NODES", 401)
+    event, (start, stop) = AnnealedRelease(rate, noise, rejections), np.triu_indices(402)
+    for order in (1.2, 8.0, 256.0):
+        for sign in (1, -1):
+            found = moments(rate, noise, order, sign)
+            best, _, _ = CandidateSums(found, rejections).best(start, stop)
+            assert _log_excess(found, event) == pytest.approx(np.log(best) + found.scale, rel=1e-9)

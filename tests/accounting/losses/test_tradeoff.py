@@ -1,4 +1,4 @@
-"""Delta curves, the power of membership tests, and the loss distributions below them."""
+"""Delta curves and the power of membership tests."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from reticent.accounting import (
     mu,
     power,
 )
-from reticent.accounting.losses.distribution import Loss, compose, from_atoms, trim
-from reticent.accounting.losses.gaussian import gaussian_loss
+from reticent.accounting.losses.distribution import from_atoms
 
 STEPS = {Subsampled(0.1, Gaussian(2.0)): 50}
 
@@ -72,42 +71,6 @@ def test_power_without_a_loss_distribution() -> None:
     fpr = np.array([0.01, 0.1, 0.5])
     assert (power(release, fpr) >= power({Subsampled(0.1, Gaussian(4.0)): 20}, fpr)).all()
     assert (power(release, fpr) <= 1).all()
-
-
-def test_composition_is_convolution() -> None:
-    loss = Loss(0.5, -1, np.array([0.2, 0.5, 0.3]), 0.0)
-    three = compose([loss], [3])
-    direct = np.convolve(np.convolve(loss.mass, loss.mass), loss.mass)
-    np.testing.assert_allclose(three.mass, direct, atol=1e-12)
-    assert three.lowest == -3
-    mixed = compose([loss, loss], [2, 1])
-    np.testing.assert_allclose(mixed.mass, direct, atol=1e-12)
-
-
-def test_rounding_only_ever_adds_loss() -> None:
-    fine, coarse = (compose([gaussian_loss(0.1, 2.0, step)[0]], [100]) for step in (1e-3, 2e-2))
-    for place in (0.0, 0.5, 1.0, 2.0):
-        assert fine.delta(place) <= coarse.delta(place) * (1 + 1e-9)
-
-
-def test_trimming_only_ever_adds_loss() -> None:
-    loss = gaussian_loss(0.1, 2.0, 1e-3)[0]
-    short = trim(loss, 1e-3)
-    assert len(short.mass) < len(loss.mass)
-    assert short.mass.sum() + short.infinite == pytest.approx(loss.mass.sum() + loss.infinite)
-    for place in (-0.1, 0.0, 0.2, 1.0):
-        assert short.delta(place) >= loss.delta(place) - 1e-15
-
-
-def test_both_ways_to_delta_agree() -> None:
-    loss = compose([gaussian_loss(0.1, 2.0, 1e-2)[0]], [30])
-    np.testing.assert_allclose(loss.deltas()[::50], [loss.delta(value) for value in loss.values[::50]], atol=1e-12)
-
-
-def test_a_loss_that_may_be_infinite_has_no_epsilon_below_it() -> None:
-    loss = Loss(0.1, 0, np.array([0.9]), 0.1)
-    assert math.isinf(loss.epsilon(0.05))
-    assert loss.epsilon(0.1) == 0.0
 
 
 def test_choices_compose_like_randomised_response() -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,8 +14,8 @@ from reticent.gradients import rules as _rules  # noqa: F401 - fills the registr
 from reticent.gradients.batches import Batch, size
 from reticent.gradients.forms import Form, Pull, Pulled
 from reticent.gradients.layouts import Layout
-from reticent.gradients.registry import RULES
-from reticent.gradients.tape import Site, SitePlan, Tape
+from reticent.gradients.registry import RULES, Function
+from reticent.gradients.tape import Args, Kwargs, Site, SitePlan, Tape
 from reticent.gradients.task import LossTask
 from reticent.gradients.uses import Forms, Use
 
@@ -31,7 +30,7 @@ class Books(Tape):
         self._forms: dict[int, Form] = {}
         self._squares: dict[int, Tensor] = {}
 
-    def use(self, site: Site, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def use(self, site: Site, func: Function, args: Args, kwargs: Kwargs) -> object:
         rule = RULES[func]
         layout = self.layout(site) if rule.located else Layout.FIRST
         return rule.run(Use(self, site, layout), *args, **kwargs)

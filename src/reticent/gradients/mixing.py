@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
 
 from reticent.gradients.batches import Batch, size, tensors
 from reticent.gradients.task import LossTask
+
+Call: TypeAlias = tuple[str, list[Tensor], list[Tensor]]
 
 # The same row in another company is computed in the same order: what differs more than this is not rounding.
 ROUNDING = 1e-4
@@ -43,19 +45,19 @@ def culprit(task: LossTask, one: Batch, other: Batch, row: int) -> str:
     return "the loss"
 
 
-def _calls(task: LossTask, batch: Batch, row: int) -> list[tuple[str, Any, Any]]:
+def _calls(task: LossTask, batch: Batch, row: int) -> list[Call]:
     """Every innermost module called, with its own row of what it was given and of what it gave."""
-    seen: list[tuple[str, Any, Any]] = []
+    seen: list[Call] = []
     n = size(batch)
 
-    def rows(values: Any) -> list[Tensor]:
+    def rows(values: object) -> list[Tensor]:
         return [value.detach()[row].clone() for value in tensors(values) if value.ndim and len(value) == n]
 
     hooks = []
     for path, module in task.model.named_modules():
         if not any(True for _ in module.children()):
 
-            def note(_: nn.Module, given: Any, gave: Any, path: str = path) -> None:
+            def note(_: nn.Module, given: object, gave: object, path: str = path) -> None:
                 seen.append((path, rows(given), rows(gave)))
 
             hooks.append(module.register_forward_hook(note))

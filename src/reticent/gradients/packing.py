@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from reticent.gradients.registry import Function
 
 
 class Packings:
@@ -18,7 +19,7 @@ class Packings:
         self._sorted: tuple[Tensor, Tensor] | None = None
         self._orders: list[tuple[Tensor, Tensor | None]] = []
 
-    def note(self, func: Callable[..., Any], args: tuple[Any, ...], result: Any) -> None:
+    def note(self, func: Function, args: tuple[Any, ...], result: Any) -> None:
         """Take note of a watched function and its result."""
         if func is not torch._pack_padded_sequence:
             self._sorted = (result, args[2])

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -19,9 +18,9 @@ from reticent.gradients.bookkeeping import books_of
 from reticent.gradients.general import Gradients, gradients_of
 from reticent.gradients.layouts import Layout
 from reticent.gradients.randomness import undisturbed
-from reticent.gradients.registry import RULES
+from reticent.gradients.registry import RULES, Function
 from reticent.gradients.scratch import give_back_freed_pages, keep_freed_pages
-from reticent.gradients.tape import NoRule, Site, SitePlan, Tape
+from reticent.gradients.tape import Args, Kwargs, NoRule, Site, SitePlan, Tape
 from reticent.gradients.task import LossTask
 
 log = logging.getLogger("reticent.gradients")
@@ -71,11 +70,12 @@ class _Probe(Tape):
         """For functions that say themselves where the examples are: those with a gradient there, to prove it on."""
         self.example = 0
 
-    def use(self, site: Site, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def use(self, site: Site, func: Function, args: Args, kwargs: Kwargs) -> object:
         plain = [self.plain(value) for value in args]
         result = func(*plain, **{key: self.plain(value) for key, value in kwargs.items()})
         if not RULES[func].located:
             return self._part_of_the_graph(site, result)
+        assert isinstance(result, Tensor)
         use = _Use(site, [torch.zeros_like(result) for _ in range(self.n)])
         self.seen.setdefault(site, []).append(use)
 
@@ -85,7 +85,7 @@ class _Probe(Tape):
 
         return self.tap(result, show)
 
-    def _part_of_the_graph(self, site: Site, result: Any) -> Any:
+    def _part_of_the_graph(self, site: Site, result: object) -> object:
         if isinstance(result, tuple):
             return tuple(self._part_of_the_graph(site, value) for value in result)
 
@@ -177,7 +177,7 @@ def _one_backward_each(task: LossTask, batch: Batch) -> tuple[Tensor, Gradients]
     return torch.stack([add(place, loss) for place, loss in enumerate(losses.unbind(), 1)]), sums
 
 
-_plans: weakref.WeakKeyDictionary[nn.Module, dict[Any, SitePlan | None]] = weakref.WeakKeyDictionary()
+_plans: weakref.WeakKeyDictionary[nn.Module, dict[Hashable, SitePlan | None]] = weakref.WeakKeyDictionary()
 
 
 def plan_of(task: LossTask, batch: Batch, *, again: bool = False) -> SitePlan | None:

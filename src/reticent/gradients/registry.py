@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeAlias, TypeVar
 
-Run = TypeVar("Run", bound=Callable[..., Any])
+Function: TypeAlias = Callable[..., object]
+Run = TypeVar("Run", bound=Function)
 
 
 @dataclass(frozen=True)
@@ -17,15 +18,15 @@ class Rule:
     `alone`: it may bring parameters to the examples without another tensor, as `expand` does.
     """
 
-    run: Callable[..., Any]
+    run: Function
     located: bool = True
     alone: bool = False
 
 
-RULES: dict[Callable[..., Any], Rule] = {}
+RULES: dict[Function, Rule] = {}
 
 
-def rule(*functions: Callable[..., Any], located: bool = True, alone: bool = False) -> Callable[[Run], Run]:
+def rule(*functions: Function, located: bool = True, alone: bool = False) -> Callable[[Run], Run]:
     """Register a rule for torch functions that take the same arguments."""
 
     def register(run: Run) -> Run:

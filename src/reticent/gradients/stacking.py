@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +12,9 @@ from torch.overrides import TorchFunctionMode
 
 from reticent.errors import ModelError
 from reticent.gradients.forms import Dense, Form, Lookup, Outer
-from reticent.gradients.tape import tapped
+from reticent.gradients.registry import Function
+from reticent.gradients.rules.normalisation import Affine, parts
+from reticent.gradients.tape import Args, Kwargs, tapped
 from reticent.gradients.task import trainable
 
 Forms: TypeAlias = Iterator[tuple[Tensor | None, Form]]
@@ -28,8 +30,8 @@ class Stacked(TorchFunctionMode):
         self._stacked = stacked
 
     def __torch_function__(
-        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
+        self, func: Function, types: object, args: Args = (), kwargs: Kwargs | None = None
+    ) -> object:
         kwargs = kwargs or {}
         given = [value for value in (*args, *kwargs.values()) if id(value) in self.names]
         if given and func in _LAYERS:
@@ -97,7 +99,7 @@ def _linear(mode: Stacked, input: Tensor, weight: Tensor, bias: Tensor | None = 
     return mode.note(output.view(*input.shape[:-1], len(weight)), forms)
 
 
-def _embedding(mode: Stacked, input: Tensor, weight: Tensor, padding_idx: int | None = None, **_: Any) -> Tensor:
+def _embedding(mode: Stacked, input: Tensor, weight: Tensor, padding_idx: int | None = None, **_: object) -> Tensor:
     tables = mode.all_of(weight).flatten(0, 1)
     first = len(weight) * torch.arange(mode.models, device=input.device)
     own = mode.by_model(input) + first.view(-1, *(1,) * input.ndim)
@@ -136,30 +138,18 @@ def _scaled(mode: Stacked, normal: Tensor, weight: Tensor | None, bias: Tensor |
     return mode.note(output.flatten(0, 1), forms)
 
 
-def _layer_norm(
-    mode: Stacked,
-    input: Tensor,
-    normalized_shape: Sequence[int],
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
-) -> Tensor:
+def _layer_norm(mode: Stacked, input: Tensor, normalized_shape: Sequence[int], **affine: Unpack[Affine]) -> Tensor:
+    weight, bias, eps = parts(affine)
     axes = range(input.ndim - len(normalized_shape), input.ndim)
     return _scaled(mode, functional.layer_norm(input, normalized_shape, eps=eps), weight, bias, axes)
 
 
-def _group_norm(
-    mode: Stacked,
-    input: Tensor,
-    num_groups: int,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
-) -> Tensor:
+def _group_norm(mode: Stacked, input: Tensor, num_groups: int, **affine: Unpack[Affine]) -> Tensor:
+    weight, bias, eps = parts(affine)
     return _scaled(mode, functional.group_norm(input, num_groups, eps=eps), weight, bias, [1])
 
 
-_LAYERS: dict[Callable[..., Any], Callable[..., Tensor]] = {
+_LAYERS: dict[Function, Callable[..., Tensor]] = {
     functional.linear: _linear,
     functional.embedding: _embedding,
     functional.layer_norm: _layer_norm,

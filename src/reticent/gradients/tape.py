@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -13,11 +13,14 @@ from torch.overrides import TorchFunctionMode
 
 from reticent.gradients.layouts import Layout
 from reticent.gradients.packing import Packings
-from reticent.gradients.registry import RULES
+from reticent.gradients.registry import RULES, Function
 from reticent.gradients.scratch import Scratch
 
 # Where parameters are used: the function's name, and the names of the parameters it was given.
 Site: TypeAlias = tuple[str, tuple[str, ...]]
+Args: TypeAlias = tuple[object, ...]
+Kwargs: TypeAlias = dict[str, object]
+T = TypeVar("T")
 
 
 class NoRule(Exception):  # noqa: N818 - not a mistake: the general path takes over
@@ -37,16 +40,22 @@ class SitePlan:
     scratch: Scratch = field(default_factory=Scratch)
 
 
+class _Shown(Protocol):
+    """What a tap keeps until the gradient comes by."""
+
+    show: Callable[[Tensor], None]
+
+
 class _Tap(torch.autograd.Function):
     """Identity that shows the gradient passing by; the anchor makes it part of the graph."""
 
     @staticmethod
-    def forward(ctx: Any, value: Tensor, _anchor: Tensor, show: Callable[[Tensor], None]) -> Tensor:
+    def forward(ctx: _Shown, value: Tensor, _anchor: Tensor, show: Callable[[Tensor], None]) -> Tensor:
         ctx.show = show
         return value.data  # a handle of its own, since the model may change it in place
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx: _Shown, gradient: Tensor) -> tuple[Tensor, None, None]:
         if torch.is_grad_enabled():
             raise NoRule(("a second derivative", ()), "gradients of gradients have no rule")
         ctx.show(gradient)
@@ -78,19 +87,19 @@ class Tape(TorchFunctionMode, ABC):
         """Say whether a value is a trainable parameter or made from such only."""
         return id(value) in self._names
 
-    def plain(self, value: Any) -> Any:
+    def plain(self, value: T) -> T:
         """Give a value without its history if it is followed."""
         if isinstance(value, list | tuple):
-            return type(value)(self.plain(item) for item in value)
-        return value.detach() if self.follows(value) else value
+            return cast(T, type(value)(self.plain(item) for item in value))
+        return cast(T, value.detach()) if isinstance(value, Tensor) and self.follows(value) else value
 
     def tap(self, value: Tensor, show: Callable[[Tensor], None]) -> Tensor:
         """Have the gradient of a value shown when the backward pass comes by."""
         return tapped(value, self.anchor, show)
 
     def __torch_function__(
-        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
+        self, func: Function, types: object, args: Args = (), kwargs: Kwargs | None = None
+    ) -> object:
         kwargs = kwargs or {}
         followed = [value for value in _values(args, kwargs) if id(value) in self._names]
         if not followed:
@@ -105,7 +114,7 @@ class Tape(TorchFunctionMode, ABC):
             return self.use(site, func, args, kwargs)
         return self._derive(site, func, args, kwargs)
 
-    def _knows(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    def _knows(self, func: Function, args: Args, kwargs: Kwargs) -> bool:
         """Say whether there is a rule for this call, and something but parameters to use it on."""
         rule = RULES.get(func)
         return rule is not None and (
@@ -113,17 +122,22 @@ class Tape(TorchFunctionMode, ABC):
         )
 
     @abstractmethod
-    def use(self, site: Site, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def use(self, site: Site, func: Function, args: Args, kwargs: Kwargs) -> object:
         """Answer a call that uses parameters on examples."""
 
-    def _derive(self, site: Site, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _derive(self, site: Site, func: Function, args: Args, kwargs: Kwargs) -> object:
         """Run a function of parameters only, and follow what it gives."""
         values = list(_values(args, kwargs))
         for value in values:
             if isinstance(value, Tensor) and value.requires_grad and not self.follows(value):
                 raise NoRule(site, "no rule for this function of parameters and examples")
         result = func(*args, **kwargs)
-        roots = {id(root): root for value in values if self.follows(value) for root in self._roots_of(value)}
+        roots = {
+            id(root): root
+            for value in values
+            if isinstance(value, Tensor) and self.follows(value)
+            for root in self._roots_of(value)
+        }
         for value in _values((result,), {}):
             if isinstance(value, Tensor) and value.requires_grad and not self.follows(value):
                 self.roots[id(value)] = (value, list(roots.values()))
@@ -144,7 +158,7 @@ class Tape(TorchFunctionMode, ABC):
         return self.plan.layouts[site]
 
 
-def _half(args: Iterable[Any], kwargs: Mapping[str, Any]) -> bool:
+def _half(args: Args, kwargs: Kwargs) -> bool:
     """Whether a function works in half precision, because it is given it or because autocast makes it."""
     given = [value for value in _values(args, kwargs) if isinstance(value, Tensor)]
     return any(torch.is_autocast_enabled(value.device.type) for value in given) or any(
@@ -152,7 +166,7 @@ def _half(args: Iterable[Any], kwargs: Mapping[str, Any]) -> bool:
     )
 
 
-def _values(args: Iterable[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+def _values(args: Args, kwargs: Kwargs) -> list[object]:
     values = [*args, *kwargs.values()] if kwargs else list(args)
     for value in args:
         if isinstance(value, list | tuple):

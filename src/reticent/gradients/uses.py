@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 from torch import Tensor
 
@@ -12,6 +12,7 @@ from reticent.gradients.layouts import Layout
 from reticent.gradients.packing import Packings
 from reticent.gradients.tape import NoRule, Site, SitePlan
 
+T = TypeVar("T")
 Forms: TypeAlias = Iterator[tuple[Tensor | None, Form]]
 
 
@@ -24,7 +25,7 @@ class Collector(Protocol):
     packings: Packings
 
     def follows(self, value: object) -> bool: ...
-    def plain(self, value: Any) -> Any: ...
+    def plain(self, value: T) -> T: ...
     def tap(self, value: Tensor, show: Callable[[Tensor], None]) -> Tensor: ...
     def expect(self, values: Iterable[Tensor | None]) -> None: ...
     def receive(self, forms: Forms) -> None: ...
@@ -50,7 +51,7 @@ class Use:
         """Say whether a value's gradient is asked for."""
         return self._books.follows(value)
 
-    def plain(self, value: Any) -> Any:
+    def plain(self, value: T) -> T:
         """Give a parameter's value without its history."""
         return self._books.plain(value)
 

@@ -27,7 +27,7 @@ from reticent.audits.counts import Evidence
 from reticent.audits.gaussian import gdp_epsilon
 from reticent.data.features.statistics import FeatureSum
 from reticent.experiments import normalising, training
-from reticent.gradients import layouts
+from reticent.gradients.following import Whose, indexing
 from reticent.inside import ByNorm, GradientSum, Randomness, Vault
 from reticent.methods.planning import Plan
 from reticent.outside import Trial
@@ -235,10 +235,29 @@ def statistics_have_the_noise_of_the_mean(_right: Any) -> Any:
     return {"centre": -1, "statistics": -1}
 
 
-@mutant(layouts, "find", checks.hidden_examples_are_found)
-def zeros_tell_where_the_examples_are(right: Any) -> Any:
-    """The first layout that nothing contradicts: behind weights of zero, that is any."""
-    return lambda reached: right(reached) or layouts.possible(reached[0].shape, len(reached))[0]
+@mutant(indexing, "reordered", checks.sorted_examples_keep_their_gradients)
+def sorting_moves_nobody(_right: Any) -> Any:
+    """Rows picked by an index are taken to be in their own places still."""
+    return lambda *_: None
+
+
+@mutant(Whose, "of", checks.unseen_tensors_are_nobodys)
+def what_was_not_seen_is_the_same_for_all(right: Any) -> Any:
+    def of(self: Whose, tensor: torch.Tensor) -> Any:
+        self.ambient.setdefault(id(tensor), tensor)
+        return right(self, tensor)
+
+    return of
+
+
+@mutant(sys.modules["reticent.gradients.second_look"], "books_of", checks.a_second_look_finds_mixing)
+def the_second_look_leaves_nobody_out(right: Any) -> Any:
+    return lambda task, batch, plan, _counted: right(task, batch, plan)
+
+
+@mutant(sys.modules["reticent.gradients.second_look"], "differs", checks.a_second_look_finds_mixing)
+def the_second_look_sees_no_difference(_right: Any) -> Any:
+    return lambda *_: False
 
 
 # -- accounting --------------------------------------------------------------------------------------------------

@@ -6,8 +6,11 @@ from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
 
 from reticent.gradients.batches import Batch, size, tensors
+from reticent.gradients.following import Args, Function, Kwargs
 from reticent.gradients.task import LossTask
 
 Call: TypeAlias = tuple[str, list[Tensor], list[Tensor]]
@@ -29,6 +32,42 @@ def differs(one: Tensor, other: Tensor) -> bool:
     if not (one.isfinite().all() and other.isfinite().all()):
         return False
     return bool((one - other).norm() > ROUNDING * (one.norm() + other.norm()) + 1e-12)
+
+
+class _Still(TorchFunctionMode):
+    """Answers layers of chance as they are at rest, so that passes of different sizes can be compared."""
+
+    def __torch_function__(
+        self, func: Function, types: object, args: Args = (), kwargs: Kwargs | None = None
+    ) -> object:
+        kwargs = kwargs or {}
+        if func in _DROPOUTS:
+            return args[0]
+        if func in _RECURRENT:
+            settings = 6 if isinstance(args[3], list) else 5
+            args = (*args[:settings], 0.0, *args[settings + 1 :])
+        elif func is functional.multi_head_attention_forward:
+            args = (*args[:10], 0.0, *args[11:])
+        elif func is functional.scaled_dot_product_attention:
+            args, kwargs = args[:4], {**kwargs, "dropout_p": 0.0}
+        return func(*args, **kwargs)
+
+
+_DROPOUTS = {
+    functional.dropout, functional.dropout1d, functional.dropout2d, functional.dropout3d, functional.alpha_dropout,
+    functional.feature_alpha_dropout,
+}  # fmt: skip
+_RECURRENT = {torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu}
+
+
+def without_chance() -> TorchFunctionMode:
+    """Hold dropout still, wherever it is, until the block ends.
+
+    >>> with without_chance():
+    ...     functional.dropout(torch.ones(3), 0.9)
+    tensor([1., 1., 1.])
+    """
+    return _Still()
 
 
 def culprit(task: LossTask, one: Batch, other: Batch, row: int) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
-Function: TypeAlias = Callable[..., object]
+from reticent.gradients.following import Function
+
 Run = TypeVar("Run", bound=Function)
 
 
@@ -14,23 +15,21 @@ Run = TypeVar("Run", bound=Function)
 class Rule:
     """`run(use, *args, **kwargs)` answers in place of a torch function.
 
-    `located`: planning must find where the examples are in its output; otherwise the function itself says so.
-    `alone`: it may bring parameters to the examples without another tensor, as `expand` does.
+    `located`: it works wherever the examples are; otherwise the function itself says where they must be.
     """
 
     run: Function
     located: bool = True
-    alone: bool = False
 
 
 RULES: dict[Function, Rule] = {}
 
 
-def rule(*functions: Function, located: bool = True, alone: bool = False) -> Callable[[Run], Run]:
+def rule(*functions: Function, located: bool = True) -> Callable[[Run], Run]:
     """Register a rule for torch functions that take the same arguments."""
 
     def register(run: Run) -> Run:
-        RULES.update({function: Rule(run, located, alone) for function in functions})
+        RULES.update({function: Rule(run, located) for function in functions})
         return run
 
     return register

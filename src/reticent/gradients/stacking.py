@@ -11,10 +11,10 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from reticent.errors import ModelError
+from reticent.gradients.following import Args, Function, Kwargs
 from reticent.gradients.forms import Dense, Form, Lookup, Outer
-from reticent.gradients.registry import Function
 from reticent.gradients.rules.normalisation import Affine, parts
-from reticent.gradients.tape import Args, Kwargs, tapped
+from reticent.gradients.tape import tapped
 from reticent.gradients.task import trainable
 
 Forms: TypeAlias = Iterator[tuple[Tensor | None, Form]]

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from reticent.gradients.following import Function
 from reticent.gradients.forms import Dense
 from reticent.gradients.layouts import Layout
-from reticent.gradients.registry import Function, rule
+from reticent.gradients.registry import rule
 from reticent.gradients.uses import Forms, Use
 
 
@@ -39,13 +40,13 @@ def _tapped(use: Use, given: Tensor, copies: Tensor) -> Tensor:
     return use.tap(copies, (given,), forms)
 
 
-@rule(torch.Tensor.expand, alone=True)
+@rule(torch.Tensor.expand)
 def expand(use: Use, given: Tensor, *sizes: int) -> Tensor:
     """A token or state that each example gets a copy of."""
     return _tapped(use, given, use.plain(given).expand(*sizes))
 
 
-@rule(torch.Tensor.repeat, alone=True)
+@rule(torch.Tensor.repeat)
 def repeat(use: Use, given: Tensor, *sizes: int | Sequence[int]) -> Tensor:
     """The same, written with `repeat`."""
     times = sizes[0] if isinstance(sizes[0], list | tuple | torch.Size) else sizes

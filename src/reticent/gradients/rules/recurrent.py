@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from reticent.gradients.following import Function
 from reticent.gradients.forms import Dense, Outer
-from reticent.gradients.registry import Function, rule
+from reticent.gradients.registry import rule
 from reticent.gradients.rules.cells import Cell, Gru, Lstm, PlainCell, Rectified
 from reticent.gradients.scratch import empty
 from reticent.gradients.uses import Forms, Use
@@ -26,7 +27,7 @@ class _Context(Protocol):
     needs_input_grad: tuple[bool, ...]
 
 
-class _Layer(torch.autograd.Function):
+class Layer(torch.autograd.Function):
     """One layer over [steps, examples, features]; gives its outputs and last states."""
 
     @staticmethod
@@ -142,7 +143,7 @@ def _layers(
         sides = [layer * directions + d for d in range(directions)]
         run = _Run(use, cell, [weights[side * each : (side + 1) * each] for side in sides], alive)
         here = slice(sides[0], sides[-1] + 1)
-        x, *states = _Layer.apply(x, use.anchor, run, *(state[here] for state in first))  # type: ignore[no-untyped-call]
+        x, *states = Layer.apply(x, use.anchor, run, *(state[here] for state in first))  # type: ignore[no-untyped-call]
         last.append(states)
         if dropout and layer < layers - 1:
             x = functional.dropout(x, dropout)
@@ -177,7 +178,7 @@ def _packed(
     bidirectional: bool,
 ) -> tuple[Tensor, ...]:
     """Run over padded sequences in the order of the examples, then pack again as it was."""
-    order = use.packings.order(batch_sizes).to(data.device)
+    order = use.order(data).to(data.device)
     back = order.argsort()
     steps = len(batch_sizes)
     padded, lengths = torch._pad_packed_sequence(data, batch_sizes, False, 0.0, steps)

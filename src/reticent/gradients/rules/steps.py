@@ -7,7 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from reticent.gradients.registry import Function, rule
+from reticent.gradients.following import Function
+from reticent.gradients.registry import rule
 from reticent.gradients.rules.linear import linear
 from reticent.gradients.uses import Use
 

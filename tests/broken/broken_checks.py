@@ -34,7 +34,7 @@ from reticent.data.features.statistics import FeatureSum
 from reticent.errors import BudgetSpent, ModelError, PrivacyWarning, ResumeError, SettingError
 from reticent.experiments import normalising, training
 from reticent.experiments.recipe import Recipe
-from reticent.gradients import gradients_are_own, losses_are_own, norms
+from reticent.gradients import check, gradients_are_own, losses_are_own, norms
 from reticent.gradients.planning import plan_of
 from reticent.gradients.task import LossTask
 from reticent.inside import Clip, GradientSum, Randomness, RoundSettings
@@ -439,6 +439,29 @@ def unseen_tensors_are_nobodys() -> None:
     assert plan_of(LossTask.of(head, loss), torch.randn(4, 3)) is None
 
 
+def mixing_is_refused() -> None:
+    """Losses that depend on the size of the batch, or on a count over it, are refused before any example is seen."""
+    x = torch.rand(4, 6)
+    batch = x, torch.zeros(4, 6, dtype=torch.int64)
+
+    def shared(model: nn.Module, batch: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+        return model(batch[0]).sum(1) / len(batch[0])
+
+    def large(model: nn.Module, batch: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+        y = model(batch[0])
+        return (y - y.mean(0) if len(y) > 8 else y).square().sum(1)
+
+    def counted(model: nn.Module, batch: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+        return model(batch[0]).sum(1) * len(batch[0]) / (batch[1] != -100).sum()
+
+    for loss in (shared, large, counted):
+        try:
+            check(nn.Linear(6, 2), loss, batch)
+        except ModelError:
+            continue
+        raise AssertionError(f"{loss.__name__} is accepted")
+
+
 def a_second_look_finds_mixing() -> None:
     """Losses and gradients that depend on others are found, those of a clean model are not."""
     x, half = torch.randn(6, 3), torch.arange(6) % 2 == 0
@@ -498,5 +521,6 @@ CHECKS: list[Callable[[], None]] = [
     hidden_examples_are_found,
     sorted_examples_keep_their_gradients,
     unseen_tensors_are_nobodys,
+    mixing_is_refused,
     a_second_look_finds_mixing,
 ]

@@ -27,6 +27,7 @@ from reticent.audits.counts import Evidence
 from reticent.audits.gaussian import gdp_epsilon
 from reticent.data.features.statistics import FeatureSum
 from reticent.experiments import normalising, training
+from reticent.gradients import company, crowds
 from reticent.gradients.following import Whose, indexing
 from reticent.inside import ByNorm, GradientSum, Randomness, Vault
 from reticent.methods.planning import Plan
@@ -250,12 +251,27 @@ def what_was_not_seen_is_the_same_for_all(right: Any) -> Any:
     return of
 
 
+@mutant(company, "losses_differ", checks.mixing_is_refused)
+def a_row_alone_is_not_compared(_right: Any) -> Any:
+    return lambda *_: False
+
+
+@mutant(company, "crowds", checks.mixing_is_refused)
+def only_a_few_rows_are_looked_at(right: Any) -> Any:
+    return lambda base, _most, runs: right(base, 4, runs)
+
+
+@mutant(crowds, "_with_ignored", checks.mixing_is_refused)
+def no_label_is_ever_ignored(_right: Any) -> Any:
+    return lambda part: part
+
+
 @mutant(sys.modules["reticent.gradients.second_look"], "books_of", checks.a_second_look_finds_mixing)
 def the_second_look_leaves_nobody_out(right: Any) -> Any:
     return lambda task, batch, plan, _counted: right(task, batch, plan)
 
 
-@mutant(sys.modules["reticent.gradients.second_look"], "differs", checks.a_second_look_finds_mixing)
+@mutant(sys.modules["reticent.gradients.second_look"], "losses_differ", checks.a_second_look_finds_mixing)
 def the_second_look_sees_no_difference(_right: Any) -> Any:
     return lambda *_: False
 

@@ -80,7 +80,7 @@ MIXING = {
 @pytest.mark.parametrize("name", MIXING)
 def test_losses_that_depend_on_others_are_found_on_real_rows(name):
     loss, batch = MIXING[name]
-    assert not losses_are_own(nn.Linear(3, 5), loss, batch, torch.tensor([0, 5, 11]))
+    assert not losses_are_own(nn.Linear(3, 5), loss, batch, torch.arange(12))
 
 
 QUIET = {

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from reticent.errors import ModelError
 from reticent.gradients.batches import Batch, PerExampleLoss, chosen, chunks, size
 from reticent.gradients.bookkeeping import books_of
-from reticent.gradients.mixing import differs, without_chance
+from reticent.gradients.mixing import losses_differ, without_chance
 from reticent.gradients.planning import plan_of
 from reticent.gradients.randomness import undisturbed
 from reticent.gradients.tape import NoRule
@@ -70,7 +70,7 @@ def losses_are_own(model: nn.Module, per_example_loss: PerExampleLoss, batch: Ba
         if not torch.equal(rng, torch.get_rng_state()):
             return True
         alone = [task.losses(chosen(batch, row.reshape(1)))[0] for row in rows]
-        return not any(differs(together[row], one) for row, one in zip(rows, alone, strict=True))
+        return not any(losses_differ(together[row], one, together) for row, one in zip(rows, alone, strict=True))
 
 
 def must_not_be_released() -> ModelError:

@@ -11,20 +11,23 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from reticent.errors import ModelError
-from reticent.gradients.following import Args, Function, Kwargs
+from reticent.gradients.following import ABOUT_SHAPES, Args, Function, Kwargs, NotFollowed, Place, Whose
+from reticent.gradients.following.places import Answer
 from reticent.gradients.forms import Dense, Form, Lookup, Outer
 from reticent.gradients.rules.normalisation import Affine, parts
 from reticent.gradients.tape import tapped
 from reticent.gradients.task import trainable
 
 Forms: TypeAlias = Iterator[tuple[Tensor | None, Form]]
+_ONE_BY_ONE = "train such models one by one, or in processes"
 
 
 class Stacked(TorchFunctionMode):
     """Answers the layers of one model, the first, with those of all models; rows come model after model."""
 
-    def __init__(self, model: nn.Module, stacked: Mapping[str, Tensor]):
+    def __init__(self, model: nn.Module, stacked: Mapping[str, Tensor], rows: int):
         super().__init__()
+        self.whose = Whose(rows, {}, curious=True)
         self.names = {id(parameter): name for name, parameter in trainable(model).items()}
         self.models = len(next(iter(stacked.values())))
         self._stacked = stacked
@@ -33,16 +36,34 @@ class Stacked(TorchFunctionMode):
         self, func: Function, types: object, args: Args = (), kwargs: Kwargs | None = None
     ) -> object:
         kwargs = kwargs or {}
+        if func in ABOUT_SHAPES:
+            return func(*args, **kwargs)
         given = [value for value in (*args, *kwargs.values()) if id(value) in self.names]
-        if given and func in _LAYERS:
-            return _LAYERS[func](self, *args, **kwargs)
-        result = func(*args, **kwargs)
+        try:
+            if given and func in _LAYERS:
+                self._refuse_misplaced(self.whose.after(func, args, kwargs))
+                output = _LAYERS[func](self, *args, **kwargs)
+                self.whose.mark(output, Place(0))
+                return output
+            result = func(*args, **kwargs)
+            self.whose.mark(result, self.whose.after(func, args, kwargs, result), args[0] if args else None)
+        except NotFollowed as lost:
+            raise ModelError(f"{getattr(func, '__name__', func)} cannot be stacked: {lost}; {_ONE_BY_ONE}") from None
         if given and isinstance(result, Tensor) and result.requires_grad:
-            raise ModelError(
-                f"{func.__name__} of {self.names[id(given[0])]!r} cannot be stacked; "
-                "train such models one by one, or in processes"
-            )
+            raise ModelError(f"{func.__name__} of {self.names[id(given[0])]!r} cannot be stacked; {_ONE_BY_ONE}")
         return result
+
+    def losses(self, found: Tensor) -> Tensor:
+        """Give losses back if each is of its own row."""
+        try:
+            self._refuse_misplaced(self.whose.of(found))
+        except NotFollowed as lost:
+            raise ModelError(f"this loss cannot be stacked: {lost}; {_ONE_BY_ONE}") from None
+        return found
+
+    def _refuse_misplaced(self, where: Answer) -> None:
+        if not isinstance(where, Place) or not where.same(Place(0)):
+            raise NotFollowed("the rows of all models are not on the first axis")
 
     def all_of(self, value: Tensor) -> Tensor:
         """Give all models' values of a parameter; a frozen one is the first model's for all."""
@@ -61,8 +82,8 @@ class Stacked(TorchFunctionMode):
 class StackedBooks(Stacked):
     """The same with every example's gradient kept."""
 
-    def __init__(self, model: nn.Module, stacked: Mapping[str, Tensor]):
-        super().__init__(model, stacked)
+    def __init__(self, model: nn.Module, stacked: Mapping[str, Tensor], rows: int):
+        super().__init__(model, stacked, rows)
         self.anchor = torch.zeros((), requires_grad=True)
         self.forms: dict[str, Form] = {}
 

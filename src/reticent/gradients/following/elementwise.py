@@ -119,7 +119,7 @@ def refuse_reduction(kwargs: Kwargs) -> None:
 def _classes(whose: Whose, args: Args, kwargs: Kwargs, _result: object) -> Answer:
     """Classes are on the second axis and go away; a target may have them too, as probabilities."""
     refuse_reduction(kwargs)
-    if any(where is not None for where in whose.all_in(list(kwargs.values()))):
+    if whose.place(kwargs.get("weight")) is not None:
         raise NotFollowed("the weights of the classes belong to examples")
     scores, target = args[0], args[1]
     assert isinstance(scores, Tensor)

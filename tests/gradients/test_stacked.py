@@ -101,5 +101,5 @@ def test_models_that_move_their_rows_are_refused():
     def turned(model, x):
         return model(x.flip(0)).sum(1).flip(0)
 
-    with pytest.raises(ModelError, match="cannot be stacked.*one by one"):
+    with pytest.raises(ModelError, match=r"cannot be stacked.*one by one"):
         Stack(models).norms_and_sum(turned, torch.randn(2, 4, 3), torch.ones_like)

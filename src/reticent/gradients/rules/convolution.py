@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -31,6 +31,25 @@ def _sides(padding: Sizes | str, kernel: Sequence[int], dilation: Sequence[int])
         return [(total // 2, total - total // 2) for total in totals]
     assert not isinstance(padding, str)
     return [(size, size) for size in _each(padding, len(kernel))]
+
+
+class _Settings(NamedTuple):
+    """What torch is told of a convolution, in its order."""
+
+    stride: Sizes = 1
+    padding: Sizes | str = 0
+    dilation: Sizes = 1
+    groups: int = 1
+
+
+class _Mirrored(NamedTuple):
+    """What torch is told of a transposed convolution, in its order."""
+
+    stride: Sizes = 1
+    padding: Sizes = 0
+    output_padding: Sizes = 0
+    groups: int = 1
+    dilation: Sizes = 1
 
 
 class _Slide(NamedTuple):
@@ -75,44 +94,25 @@ def _forms(
 
 def _convolution(function: Callable[..., Tensor], dimensions: int) -> None:
     @rule(function)
-    def run(
-        use: Use,
-        input: Tensor,
-        weight: Tensor,
-        bias: Tensor | None = None,
-        stride: Sizes = 1,
-        padding: Sizes | str = 0,
-        dilation: Sizes = 1,
-        groups: int = 1,
-    ) -> Tensor:
-        slide = _slide(use, input, weight, stride, padding, dilation, groups)
+    def run(use: Use, input: Tensor, weight: Tensor, bias: Tensor | None = None, *given: Any, **named: Any) -> Tensor:
+        how = _Settings(*given, **named)
+        slide = _slide(use, input, weight, *how)
         forms = _forms(use, weight, bias, lambda gradient: (input, gradient), slide)
         value = use.plain(weight)
         if use.channels_last and dimensions == 2:
             input = input.contiguous(memory_format=torch.channels_last)
             value = value.clone(memory_format=torch.channels_last)  # says so even where there is one channel only
-        rest = (stride, padding, dilation, groups)
-        return use.tap(function(input, value, use.plain(bias), *rest), (weight, bias), forms, saved=(input,))
+        return use.tap(function(input, value, use.plain(bias), *how), (weight, bias), forms, saved=(input,))
 
 
 def _transposed(function: Callable[..., Tensor]) -> None:
     @rule(function)
-    def run(
-        use: Use,
-        input: Tensor,
-        weight: Tensor,
-        bias: Tensor | None = None,
-        stride: Sizes = 1,
-        padding: Sizes = 0,
-        output_padding: Sizes = 0,
-        groups: int = 1,
-        dilation: Sizes = 1,
-    ) -> Tensor:
+    def run(use: Use, input: Tensor, weight: Tensor, bias: Tensor | None = None, *given: Any, **named: Any) -> Tensor:
         """The mirror image: the kernel slides over the output's gradient, and the input weighs its patches."""
-        slide = _slide(use, input, weight, stride, padding, dilation, groups)
+        how = _Mirrored(*given, **named)
+        slide = _slide(use, input, weight, how.stride, how.padding, how.dilation, how.groups)
         forms = _forms(use, weight, bias, lambda gradient: (gradient, input), slide)
-        rest = (stride, padding, output_padding, groups, dilation)
-        return use.tap(function(input, *use.plain((weight, bias)), *rest), (weight, bias), forms, saved=(input,))
+        return use.tap(function(input, *use.plain((weight, bias)), *how), (weight, bias), forms, saved=(input,))
 
 
 def _bias(use: Use, bias: Tensor | None, gradient: Tensor) -> Forms:

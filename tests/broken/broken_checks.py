@@ -35,7 +35,9 @@ from reticent.data.features.statistics import FeatureSum
 from reticent.errors import BudgetSpent, ModelError, PrivacyWarning, ResumeError, SettingError
 from reticent.experiments import normalising, training
 from reticent.experiments.recipe import Recipe
-from reticent.gradients import norms
+from reticent.gradients import check, gradients_are_own, losses_are_own, norms
+from reticent.gradients.planning import plan_of
+from reticent.gradients.task import LossTask
 from reticent.inside import BestOf, Clip, GradientSum, Poisson, Randomness, RoundSettings
 from reticent.losses import squared_error
 from reticent.methods import Method, dpis, dpsgd, dpsur, plan, sa_dpsgd
@@ -411,6 +413,83 @@ def hidden_examples_are_found() -> None:
     torch.testing.assert_close(found, alone)
 
 
+class SortedReader(nn.Module):
+    """Sorts by length, packs, reads, and puts the examples back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read, self.out = nn.GRU(3, 4, batch_first=True), nn.Linear(4, 1)
+
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        order = lengths.argsort(descending=True)
+        packed = nn.utils.rnn.pack_padded_sequence(x[order], lengths[order], batch_first=True)
+        return self.out(self.read(packed)[1][0][order.argsort()])
+
+
+def _read(model: nn.Module, batch: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+    return model(*batch)[:, 0]
+
+
+def sorted_examples_keep_their_gradients() -> None:
+    """A model that sorts its rows has each gradient clipped by its own norm, and a second look finds nothing."""
+    model, batch = SortedReader(), (torch.randn(6, 5, 3), torch.tensor([1, 3, 5, 2, 4, 1]))
+    alone = torch.cat([norms(model, _read, (batch[0][i : i + 1], batch[1][i : i + 1])) for i in range(6)])
+    torch.testing.assert_close(norms(model, _read, batch), alone)
+    assert gradients_are_own(model, _read, batch, torch.arange(6) < 3)
+
+
+def unseen_tensors_are_nobodys() -> None:
+    """What compiled code makes of the examples takes the general path."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        turn = torch.jit.trace(lambda x: x.flip(0), torch.zeros(2, 3))
+    head = nn.Linear(3, 2)
+
+    def loss(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        return model(x).sum(1) + 0.1 * turn(turn(x)).sum(1)
+
+    norms(head, loss, torch.randn(4, 3))
+    assert plan_of(LossTask.of(head, loss), torch.randn(4, 3)) is None
+
+
+def mixing_is_refused() -> None:
+    """Losses that depend on the size of the batch, or on a count over it, are refused before any example is seen."""
+    x = torch.rand(4, 6)
+    batch = x, torch.zeros(4, 6, dtype=torch.int64)
+
+    def shared(model: nn.Module, batch: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+        return model(batch[0]).sum(1) / len(batch[0])
+
+    def large(model: nn.Module, batch: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+        y = model(batch[0])
+        return (y - y.mean(0) if len(y) > 8 else y).square().sum(1)
+
+    def counted(model: nn.Module, batch: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+        return model(batch[0]).sum(1) * len(batch[0]) / (batch[1] != -100).sum()
+
+    for loss in (shared, large, counted):
+        try:
+            check(nn.Linear(6, 2), loss, batch)
+        except ModelError:
+            continue
+        raise AssertionError(f"{loss.__name__} is accepted")
+
+
+def a_second_look_finds_mixing() -> None:
+    """Losses and gradients that depend on others are found, those of a clean model are not."""
+    x, half = torch.randn(6, 3), torch.arange(6) % 2 == 0
+
+    def clean(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        return model(x).sum(1)
+
+    def shared(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        return model(x).sum(1) / len(x)
+
+    assert gradients_are_own(nn.Linear(3, 2), clean, x, half)
+    assert losses_are_own(nn.Linear(3, 2), clean, x, torch.arange(2))
+    assert not losses_are_own(nn.Linear(3, 2), shared, x, torch.arange(2))
+
+
 class TimeFirst(nn.Module):
     """A layer on [time * examples, width], as recurrent code calls it."""
 
@@ -569,4 +648,8 @@ CHECKS: list[Callable[[], None]] = [
     hidden_candidates_have_no_witness,
     printed_numbers_are_never_too_small,
     bad_records_tell_nothing,
+    sorted_examples_keep_their_gradients,
+    unseen_tensors_are_nobodys,
+    mixing_is_refused,
+    a_second_look_finds_mixing,
 ]

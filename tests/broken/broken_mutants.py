@@ -29,7 +29,8 @@ from reticent.audits.counts import Evidence
 from reticent.audits.gaussian import gdp_epsilon
 from reticent.data.features.statistics import FeatureSum
 from reticent.experiments import normalising, request
-from reticent.gradients import layouts
+from reticent.gradients import company, crowds
+from reticent.gradients.following import Whose, indexing
 from reticent.inside import ByNorm, Flat, GradientSum, Poisson, Randomness, Vault
 from reticent.inside.guard import Guard
 from reticent.methods import solving
@@ -255,10 +256,44 @@ def statistics_have_the_noise_of_the_mean(_right: Any) -> Any:
     return {"centre": -1, "statistics": -1}
 
 
-@mutant(layouts, "find", checks.hidden_examples_are_found)
-def zeros_tell_where_the_examples_are(right: Any) -> Any:
-    """The first layout that nothing contradicts: behind weights of zero, that is any."""
-    return lambda reached: right(reached) or layouts.possible(reached[0].shape, len(reached))[0]
+@mutant(indexing, "reordered", checks.sorted_examples_keep_their_gradients)
+def sorting_moves_nobody(_right: Any) -> Any:
+    """Rows picked by an index are taken to be in their own places still."""
+    return lambda *_: None
+
+
+@mutant(Whose, "of", checks.unseen_tensors_are_nobodys)
+def what_was_not_seen_is_the_same_for_all(right: Any) -> Any:
+    def of(self: Whose, tensor: torch.Tensor) -> Any:
+        self.ambient.setdefault(id(tensor), tensor)
+        return right(self, tensor)
+
+    return of
+
+
+@mutant(company, "losses_differ", checks.mixing_is_refused)
+def a_row_alone_is_not_compared(_right: Any) -> Any:
+    return lambda *_: False
+
+
+@mutant(company, "crowds", checks.mixing_is_refused)
+def only_a_few_rows_are_looked_at(right: Any) -> Any:
+    return lambda base, _most, runs: right(base, 4, runs)
+
+
+@mutant(crowds, "_with_ignored", checks.mixing_is_refused)
+def no_label_is_ever_ignored(_right: Any) -> Any:
+    return lambda part: part
+
+
+@mutant(sys.modules["reticent.gradients.second_look"], "books_of", checks.a_second_look_finds_mixing)
+def the_second_look_leaves_nobody_out(right: Any) -> Any:
+    return lambda task, batch, plan, _counted: right(task, batch, plan)
+
+
+@mutant(sys.modules["reticent.gradients.second_look"], "losses_differ", checks.a_second_look_finds_mixing)
+def the_second_look_sees_no_difference(_right: Any) -> Any:
+    return lambda *_: False
 
 
 # -- accounting --------------------------------------------------------------------------------------------------

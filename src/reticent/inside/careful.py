@@ -38,7 +38,7 @@ def carefully(query: Query, drawn: Drawn) -> Tensor:
             task.diagnostics.again()
         one_by_one = replace(task, loss=OneByOne(task.loss))
         alone = cast("Query", replace(asked, task=one_by_one))
-        return alone.answer(replace(drawn, _store=Patient(drawn._store)))
+        return alone.answer(replace(drawn, _store=PatientStore(drawn._store)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class OneByOne:
             return torch.stack([p.reshape(-1)[:1].sum() * 0.0 for p in trained]).sum().reshape(1)
 
 
-class Patient:
+class PatientStore:
     """A store that gives, in the place of an example that cannot be read, a row that counts for nothing."""
 
     def __init__(self, store: Store):

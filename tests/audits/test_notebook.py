@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import reticent as rt
 from reticent.cli import app
-from reticent.errors import DataError, UnknownName
+from reticent.errors import DataError, ReticentError, UnknownName
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.training import train
 
@@ -118,5 +118,5 @@ def test_an_attack_refuses_a_damaged_file_in_a_sentence(run: Path, tmp_path: Pat
 @pytest.mark.parametrize("name", ["result.json", "ledger.jsonl"])
 @pytest.mark.parametrize("text", TEXTS)
 def test_an_audit_refuses_a_damaged_file_in_a_sentence(run: Path, tmp_path: Path, name: str, text: str) -> None:
-    with pytest.raises(DataError, match=name):
+    with pytest.raises(ReticentError, match=name):
         rt.audits.audit_run(damaged(run, tmp_path, name, text), runs=20, canaries=0)

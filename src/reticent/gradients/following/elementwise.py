@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from reticent.gradients.following.follower import Args, Kwargs, Whose, first, follows, given
-from reticent.gradients.following.places import Answer, Everyone, NotFollowed, Place, joined
+from reticent.gradients.following.places import Answer, EveryExample, NotFollowed, Place, joined
 
 _UNARY = """abs absolute acos acosh angle arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh
 bitwise_not ceil cos cosh deg2rad digamma erf erfc erfinv exp exp2 expm1 fix floor frac gelu hardshrink hardsigmoid
@@ -88,7 +88,7 @@ def _alike(whose: Whose, args: Args, kwargs: Kwargs, _result: object) -> Answer:
     where = whose.of(first(args, kwargs))
     if isinstance(where, Place):
         return Place(where.axis, where.before, where.after, bound=False) if where.order is None else None
-    return where if isinstance(where, Everyone) else None
+    return where if isinstance(where, EveryExample) else None
 
 
 @follows("new_zeros", "new_ones", "new_empty", "new_full", "new_tensor", homes=(Tensor,))

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from reticent.gradients.following.places import Answer, Each, Everyone, Lost, NotFollowed, Place, Where
+from reticent.gradients.following.places import Answer, Each, EveryExample, Lost, NotFollowed, Place, Where
 
 Function: TypeAlias = Callable[..., object]
 Args: TypeAlias = tuple[object, ...]
@@ -166,7 +166,7 @@ class Whose:
     def _refuse_filling(self, target: Tensor, answer: Where) -> None:
         """Refuse to change a tensor in place if it is then of other examples: others may hold views of it."""
         before = self.of(target)
-        if before is answer or answer is None or isinstance(before, Everyone) or _loose(answer):
+        if before is answer or answer is None or isinstance(before, EveryExample) or _loose(answer):
             return
         if isinstance(before, Place) and before.bound and isinstance(answer, Place) and before.same(answer):
             return

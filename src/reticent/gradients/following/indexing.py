@@ -10,7 +10,7 @@ from torch import Tensor
 
 from reticent.gradients.following.elementwise import meeting
 from reticent.gradients.following.follower import Args, Kwargs, Whose, first, follows, given
-from reticent.gradients.following.places import Answer, Each, Everyone, NotFollowed, Place, Sizes, reordered
+from reticent.gradients.following.places import Answer, Each, EveryExample, NotFollowed, Place, Sizes, reordered
 from reticent.gradients.following.shapes import one_axis
 
 _WHOLE = slice(None)
@@ -92,7 +92,7 @@ def _looked_up(whose: Whose, items: list[object], tables: list[Tensor]) -> Place
 
 def _sorted(whose: Whose, place: Place, index: Tensor) -> Place:
     """All examples in another order, which is read from the index itself."""
-    if place.before * place.after > 1 or not isinstance(whose.of(index), Everyone | None):
+    if place.before * place.after > 1 or not isinstance(whose.of(index), EveryExample | None):
         raise NotFollowed("examples are picked by an index")
     return replace(place, order=reordered(place.order, index, whose.n))
 
@@ -103,7 +103,7 @@ def _index_select(whose: Whose, args: Args, kwargs: Kwargs, _result: object) -> 
     axis, index = one_axis(given(args, kwargs, 1, "dim"), tensor.dim()), given(args, kwargs, 2, "index")
     assert isinstance(index, Tensor)
     place = whose.place(tensor)
-    if place is None and isinstance(whose.of(index), Everyone) and tensor.shape[axis] == whose.n:
+    if place is None and isinstance(whose.of(index), EveryExample) and tensor.shape[axis] == whose.n:
         place = Place(axis, bound=False)
     if place is not None and axis == place.axis:
         return _sorted(whose, place, index)
@@ -142,8 +142,8 @@ def _gather(whose: Whose, args: Args, kwargs: Kwargs, _result: object) -> Answer
     last = "indices" if isinstance(args[1], Tensor) else "index"
     axis = given(args, kwargs, 2 if last == "indices" else 1, "dim")
     others = [value for value in (*args[1:], *kwargs.values()) if isinstance(value, Tensor)]
-    if isinstance(whose.of(tensor), Everyone):
-        return Everyone()
+    if isinstance(whose.of(tensor), EveryExample):
+        return EveryExample()
     if any(other.dim() != tensor.dim() for other in others) or axis is None:
         raise NotFollowed("entries are picked in a way that is not followed")
     place = meeting(whose, [tensor, *others])
@@ -161,7 +161,7 @@ def _sort(whose: Whose, args: Args, kwargs: Kwargs, result: object) -> Answer:
     """Along another axis nothing moves; one number for each example may put them all in order."""
     tensor = first(args, kwargs)
     where = whose.of(tensor)
-    if isinstance(where, Everyone):
+    if isinstance(where, EveryExample):
         return where
     place = whose.place(tensor)
     positional = [value for value in args[1:] if isinstance(value, int) and not isinstance(value, bool)]
@@ -171,6 +171,6 @@ def _sort(whose: Whose, args: Args, kwargs: Kwargs, result: object) -> Answer:
     if tensor.dim() > 1 or not place.before == place.after == 1:
         raise NotFollowed("examples are sorted, each column apart")
     if isinstance(result, Tensor):
-        return Everyone()
+        return EveryExample()
     assert isinstance(result, tuple)
-    return Each((replace(place, order=reordered(place.order, result[1], whose.n)), Everyone()))
+    return Each((replace(place, order=reordered(place.order, result[1], whose.n)), EveryExample()))

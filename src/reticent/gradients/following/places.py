@@ -54,7 +54,7 @@ class Packed(NamedTuple):
     order: Tensor | None
 
 
-class Everyone(NamedTuple):
+class EveryExample(NamedTuple):
     """Something of several examples at once: an order they were sorted in, good for nothing but to sort by it."""
 
 
@@ -75,7 +75,7 @@ class Each(NamedTuple):
 
 
 # None: nothing of the examples is in it.
-Where: TypeAlias = Place | Packed | Everyone | Sizes | Lost | None
+Where: TypeAlias = Place | Packed | EveryExample | Sizes | Lost | None
 Answer: TypeAlias = Where | Each
 
 

@@ -20,7 +20,7 @@ from reticent.accounting import Budget, Guarantee
 from reticent.accounting.adjacency import adjacency_of
 from reticent.checkpoint import replace_file, unwritable
 from reticent.errors import DataError, ResumeError, SettingError, UnknownName
-from reticent.inside import Loss, Tabular, as_store
+from reticent.inside import Batch, Loss, Tabular, as_store
 from reticent.losses import cross_entropy
 from reticent.methods import Method, get
 from reticent.methods.planning import default_delta
@@ -93,6 +93,7 @@ def fit(
     seed: int | None = None,
     progress: Callable[[Run, Step], None] | None = None,
     max_physical_batch_size: int | None = None,
+    probes: Batch | None = None,
     folder: str | Path | None = None,
     resume: bool = False,
     check_data: bool = False,
@@ -137,6 +138,7 @@ def fit(
         scheduler=scheduler(made) if scheduler is not None else None,
         seed=seed,
         max_physical_batch_size=max_physical_batch_size,
+        probes=probes,
         folder=folder,
         resume=resume,
     )

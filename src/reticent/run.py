@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
@@ -17,8 +16,7 @@ from reticent.accounting.adjacency import adjacency_of
 from reticent.accounting.events import to_json
 from reticent.checkpoint import Folder, refuse_changes
 from reticent.errors import BudgetSpent, ResumeError, SettingError
-from reticent.gradients import check
-from reticent.inside import Flat, Loss, Opening, Probe, Randomness, RoundSettings, Store, Task, Vault, as_store
+from reticent.inside import Batch, Flat, Loss, Opening, Probe, Randomness, RoundSettings, Store, Task, Vault, as_store
 from reticent.inside.diagnostics import Diagnostics
 from reticent.inside.guard import Guard
 from reticent.loop import Loop
@@ -27,7 +25,7 @@ from reticent.methods import Method, plan
 from reticent.methods.solving import tally
 from reticent.outside import TailAverage
 from reticent.standing import Standing
-from reticent.usable import refuse_unusable, warn_of_large_delta
+from reticent.usable import check_model, refuse_unusable, warn_of_large_delta
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,8 @@ class Run:
     share of the planned rounds, the last, whose weights are averaged in the end (not if a filter ends the run early);
     `already` lists what was released of the same examples before, such as normalisation statistics, and is part of the
     guarantee. `size` declares the number of examples: then all public numbers follow from it, whatever there really
-    are, and the guarantee is for adding or removing one; otherwise their number is public.
+    are, and the guarantee is for adding or removing one; otherwise their number is public. `probes` is a batch of
+    public rows that the model is checked with, where made-up ones of the same shapes will not do.
 
     >>> import torch, reticent as rt
     >>> net, x, y = nn.Linear(2, 2), torch.randn(100, 2), torch.zeros(100, dtype=torch.long)
@@ -76,6 +75,7 @@ class Run:
         seed: int | None = None,
         average_last: float = 0.0,
         max_physical_batch_size: int | None = None,
+        probes: Batch | None = None,
         folder: str | Path | None = None,
         resume: bool = False,
         checkpoint_seconds: float = 30.0,
@@ -102,9 +102,9 @@ class Run:
         refuse_unusable(optimizer, scheduler, self._task.flat, self.plan)
         self._watched = False
         self._folder = Folder(Path(folder), resume=resume, seconds=checkpoint_seconds) if folder is not None else None
-        self._open(found, self._describe(method, loss, seed), seed)
+        self._open(found, self._describe(method, loss, seed), seed, probes)
 
-    def _open(self, examples: Store, description: dict[str, object], seed: int | None) -> None:
+    def _open(self, examples: Store, description: dict[str, object], seed: int | None, probes: Batch | None) -> None:
         """Lock the examples up, check the model, and go on from the checkpoint if there is one."""
         self._description = description
         stored = self._folder.read() if self._folder is not None else None
@@ -124,9 +124,7 @@ class Run:
         self._loop = Loop(self.plan.method, self._vault, self._task, self.optimizer, self.scheduler, self._randomness)
         # Releases that share a ledger line are not sealed one by one: to repeat them takes all the same examples.
         self._examples = self._vault.fingerprint(every=self.plan.bundles) if self._folder is not None else ""
-        check(self.model, self._task.loss, made_up := self._vault.blank(rows=4))
-        with guard(), torch.no_grad():  # only now: what a model makes once, in its first pass, is not of the examples
-            self._task.loss(self.model, made_up)
+        check_model(self._task, self._vault.blank(rows=4), probes, guard)
         if stored is not None:
             self._restore(stored)
         else:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 
+import torch
 from torch.optim import LBFGS, Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from reticent.errors import PrivacyWarning, SettingError
-from reticent.inside import Flat
+from reticent.gradients import check
+from reticent.inside import Batch, Flat, Task
+from reticent.inside.guard import Guard
 from reticent.methods import Plan
+
+COMPANY = 64
+"""Among so many others a row is seen at least; a real micro-batch may be larger."""
 
 
 def warn_of_large_delta(delta: float, size: int) -> None:
@@ -41,6 +48,15 @@ def refuse_unusable(optimizer: Optimizer, scheduler: LRScheduler | None, flat: F
             f"the optimizer has a {hooks[0]}, which would see candidates that {plan.method.name} drops and hides: "
             "remove it, and look at the model after each step of the run instead"
         )
+
+
+def check_model(task: Task, made_up: Batch, probes: Batch | None, guard: Guard) -> None:
+    """Refuse a model that mixes examples or keeps something of them, as far as made-up and public rows can show it."""
+    most = max(COMPANY, task.max_physical_batch_size or 0)
+    check(task.model, task.loss, made_up, probes=probes, most=min(most, 4 * COMPANY))
+    # Only now: what a model makes once, in its first pass, is not of the examples.
+    with guard(), torch.no_grad(), suppress(Exception):
+        task.loss(task.model, made_up if probes is None else probes)
 
 
 def _hooks(optimizer: Optimizer) -> list[str]:

@@ -609,6 +609,27 @@ def bad_records_tell_nothing() -> None:
         raise AssertionError("a round failed where the record was drawn") from error
 
 
+def real_rows_are_looked_at_again() -> None:
+    """A loss that mixes examples only where the real ones carry a mark is found in the first round."""
+
+    def shared(model: nn.Module, batch: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+        marked = (batch[0][:, 0] == 1234.5).sum()
+        return nn.functional.cross_entropy(model(batch[0]), batch[1], reduction="none") / (1 + marked)
+
+    torch.manual_seed(0)
+    model = nn.Linear(2, 2)
+    x = torch.randn(100, 2)
+    x[::2, 0] = 1234.5
+    sgd = torch.optim.SGD(model.parameters(), lr=1.0)
+    pair = x, torch.arange(100) % 2
+    run = Run(model, sgd, pair, loss=shared, method=PLAIN, batch_size=100, rounds=1, delta=1e-5, seed=0)
+    try:
+        run.step()
+    except ModelError:
+        return
+    raise AssertionError("a model was trained on losses that depend on other examples")
+
+
 CHECKS: list[Callable[[], None]] = [
     probes,
     selective_ledger,
@@ -648,6 +669,7 @@ CHECKS: list[Callable[[], None]] = [
     hidden_candidates_have_no_witness,
     printed_numbers_are_never_too_small,
     bad_records_tell_nothing,
+    real_rows_are_looked_at_again,
     sorted_examples_keep_their_gradients,
     unseen_tensors_are_nobodys,
     mixing_is_refused,

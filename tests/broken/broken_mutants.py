@@ -466,3 +466,8 @@ def delta_rounded_to_the_nearest(_right: Any) -> Any:
 @mutant(vault, "carefully", checks.bad_records_tell_nothing)
 def errors_name_the_record(_right: Any) -> Any:
     return lambda query, drawn: query.answer(drawn)
+
+
+@mutant(vault, "look_again", checks.real_rows_are_looked_at_again)
+def nobody_looks_again(_right: Any) -> Any:
+    return lambda query, drawn, rng: None

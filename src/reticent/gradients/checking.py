@@ -68,7 +68,7 @@ def _runnable(task: LossTask, batch: Batch, probes: Batch | None) -> list[Batch]
         except Exception as reason:  # whatever a model says to rows that are none
             reasons.append(reason)
     if not found:
-        reasons[0].add_note("if the model runs on real rows only, give a few public ones: check(..., probes=rows)")
+        reasons[0].add_note("if the model runs on real rows only, give a few public ones as probes=")
         raise reasons[0]
     return found
 

@@ -14,6 +14,7 @@ from reticent.errors import BudgetSpent, SettingError
 from reticent.inside.careful import carefully
 from reticent.inside.drawn import Drawn
 from reticent.inside.draws import Draw, Restricted, Sampler
+from reticent.inside.look_again import CHANCE, look_again
 from reticent.inside.mechanisms import Mechanism
 from reticent.inside.probe import Opening, Probe
 from reticent.inside.queries import Query
@@ -114,7 +115,11 @@ class Vault:
         self._asks += 1
         drawn = Drawn(draw, rng, self.memory, self._examples, self._device)
         with self._guard():
-            return Sealed(carefully(query, drawn), query.sensitivity, draw, query)
+            sealed = Sealed(carefully(query, drawn), query.sensitivity, draw, query)
+            look = self._randomness.stream(self._round, "look", self._asks)
+            if self._round == 0 or look.random() < CHANCE:
+                look_again(query, drawn, look)
+        return sealed
 
     def release(self, sealed: Sealed, mechanism: Mechanism) -> Tensor:
         """The door: refuse if over budget, write the ledger, then add noise."""

@@ -27,6 +27,8 @@ from reticent.methods.method import Method
 from reticent.methods.solving import tally
 from reticent.outside import Claiming, Releases
 
+APART = "the model and its loss treat examples apart: checked before and during the run, not proved"
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -99,7 +101,7 @@ class Plan:
                 "floating-point and timing side channels",
                 "the folder of a run that is still going: its checkpoint holds the key of its randomness",
             ),
-            assumptions=(self._known(), *proof.assumptions, *_promises(self.method)),
+            assumptions=(self._known(), APART, *proof.assumptions, *_promises(self.method)),
             seeded=seeded,
         )
 

@@ -1,0 +1,43 @@
+"""Look again: at rounds chosen by the key, whether real examples are as apart as made-up ones were."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from reticent.errors import ReticentError
+from reticent.gradients import gradients_are_own, losses_are_own, must_not_be_released
+from reticent.gradients.batches import chosen, size
+from reticent.inside.drawn import Drawn
+from reticent.inside.queries import Query
+from reticent.inside.task import Task
+
+CHANCE = 1 / 50
+"""Of a query to be looked at again; the first is, always. An error lasts 50 rounds on average, at 2 % of the cost."""
+ROWS, ALONE = 64, 3
+"""So many of the examples drawn are looked at, and so many of these by themselves."""
+
+
+def look_again(query: Query, drawn: Drawn, rng: np.random.Generator) -> None:
+    """Refuse to go on if an example's loss or gradient depends on the others; nothing is told of the examples.
+
+    A private check: that a run ends so tells one bit about its data, and that its model must not be released.
+    """
+    task = getattr(query, "task", None)
+    batch = next(drawn.batches(), None) if isinstance(task, Task) else None
+    if not isinstance(task, Task) or batch is None:
+        return
+    rows = chosen(batch, torch.arange(min(size(batch), ROWS)))
+    count = size(rows)
+    half = torch.from_numpy(rng.random(count) < 0.5)
+    some = torch.from_numpy(rng.integers(0, count, min(count, ALONE)))
+    try:
+        limit = task.max_physical_batch_size
+        apart = gradients_are_own(task.model, task.loss, rows, half, max_physical_batch_size=limit)
+        apart = apart and losses_are_own(task.model, task.loss, rows, some)
+    except ReticentError:
+        raise
+    except Exception:  # an example that cannot be evaluated, which counts for nothing
+        return
+    if not apart:
+        raise must_not_be_released()

@@ -34,7 +34,7 @@ def main() -> None:
     """Run what is asked for and not yet in the folder, then write table and plot from all that is there."""
     asked = arguments()
     asked.out.mkdir(parents=True, exist_ok=True)
-    about = {"command": shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]]), **about_this_machine()}
+    about = {"command": shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]]), **about_this_machine().to_json()}
     store = asked.out / "results.jsonl"
     records = [json.loads(line) for line in store.read_text().splitlines()] if store.exists() else []
     for case in filter(None, asked.cases.split(",")):

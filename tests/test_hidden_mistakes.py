@@ -16,7 +16,16 @@ from reticent import checkpoint
 from reticent.accounting import Budget, Gaussian, Ledger, Planned, RenyiFilter, SelectiveAttempt, SelectiveRelease
 from reticent.accounting.renyi.conversions import to_epsilon
 from reticent.errors import BudgetSpent, ResumeError, SettingError
-from reticent.inside import ByNorm, Clip, GradientSum, Partition, Randomness, RoundSettings, Vault, as_store
+from reticent.inside import (
+    ByNorm,
+    Clip,
+    GradientSum,
+    ImportanceSettings,
+    Partition,
+    Randomness,
+    Vault,
+    as_store,
+)
 from reticent.inside.task import Flat, Task
 from reticent.losses import cross_entropy
 from reticent.outside import After, NoisyTest, Selective
@@ -43,7 +52,7 @@ def test_importance_without_its_second_coin_is_refused_by_the_plan() -> None:
 
 def test_importance_without_its_second_coin_is_refused_by_the_vault() -> None:
     """Before anything is known of norms everybody is a candidate, while the charge is for a tenth of them."""
-    settings = RoundSettings(600, 60, 1.0, 1.0, norm_total=600.0)
+    settings = ImportanceSettings(600, 60, 1.0, 1.0, norm_total=600.0)
     vault = Vault(
         as_store((X, Y)), randomness=Randomness.from_seed(0), ledger=Ledger(), allowance=Planned([Gaussian(1.0)])
     )
@@ -110,7 +119,7 @@ def test_a_run_that_is_over_keeps_no_secret(tmp_path: Path, method: str) -> None
     assert checkpoint.read(tmp_path / "checkpoint.safetensors")["randomness"]["key"]
     list(run)
     left = checkpoint.read(tmp_path / "checkpoint.safetensors")
-    assert (left["randomness"], left["examples"], left["memory"]) == (None, None, {})
+    assert not {"randomness", "examples", "memory"} & left.keys()
     again = a_run(made, tmp_path, seed=None, resume=True, **settings)
     assert again.over
     assert again.guarantee() == run.guarantee()

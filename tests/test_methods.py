@@ -126,9 +126,9 @@ def test_a_rejected_round_leaves_every_bit_as_it_was(name: str, blobs: Pair, mon
     gate = type(run.plan.method.gate)
     judged = gate.settle
 
-    def refuse(self: Any, proposal: outside.Proposal) -> bool:
+    def refuse(self: Any, proposal: outside.Proposal) -> outside.Outcome:
         judged(self, proposal)
-        return False
+        return outside.Outcome(kept=False)
 
     monkeypatch.setattr(gate, "settle", refuse)
     step = run.step()

@@ -222,7 +222,7 @@ def test_bad_models_and_data_are_named(blobs: Pair) -> None:
     with pytest.raises(DataError, match="DataLoader"):
         make(iter([x]))
     with pytest.raises(DataError, match="from 0 to 1"):
-        rt.fit(net(), (x, y + 1), epsilon=1.0)
+        rt.fit(net(), (x, y + 1), epsilon=1.0, check_data=True)
     with pytest.raises(UnknownName, match="did you mean 'dpsgd'"):
         rt.fit(net(), blobs, method="dpsdg", epsilon=1.0)
     with pytest.raises(UnknownName, match="max_grad_norm"):

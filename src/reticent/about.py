@@ -44,7 +44,7 @@ class Option(TypedDict):
     does: str
 
 
-class Row(TypedDict):
+class MethodRow(TypedDict):
     """A method's row as plain data."""
 
     name: str
@@ -69,7 +69,7 @@ VALIDATION = {
 }
 
 
-def row(about: About, defaults: Mapping[str, object]) -> Row:
+def row(about: About, defaults: Mapping[str, object]) -> MethodRow:
     """The table row of a method as plain data, each option with its default and what it does.
 
     >>> from dataclasses import replace

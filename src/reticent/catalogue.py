@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reticent import defences, methods
-from reticent.about import About, Row, row
+from reticent.about import About, MethodRow, row
 from reticent.errors import UnknownName
 
 
@@ -43,7 +43,20 @@ def promises_nothing(name: str) -> bool:
     return find(name).guarantee.startswith("none")
 
 
-def listing() -> list[Row]:
+def markdown(docs: str) -> str:
+    """The table of all of them as pages show it, with links relative to a page that lies in or beside `docs`.
+
+    >>> markdown("docs/").splitlines()[2]
+    '| [`dpsgd`](docs/methods/dpsgd.md) | nothing: this is the base | proved (PLD or RDP of the planned rounds) |'
+    """
+    rows = (
+        f"| [`{about.name}`]({about.page.replace('docs/', docs, 1)}) | {about.changes} | {about.guarantee} |"
+        for about in abouts().values()
+    )
+    return "\n".join(["| name | changes | what is proved |", "|---|---|---|", *rows])
+
+
+def listing() -> list[MethodRow]:
     """The table of all of them.
 
     >>> {"dpsur", "dpis", "selena"} <= {row["name"] for row in listing()}

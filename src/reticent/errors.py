@@ -47,3 +47,14 @@ class UnknownName(ReticentError, LookupError):  # noqa: N818 - reads better wher
         near = difflib.get_close_matches(name, names, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
         super().__init__(f"unknown {kind} {name!r}: {hint}(known: {', '.join(names)})")
+
+
+def require(holds: bool, says: str) -> None:
+    """Refuse a setting for which this does not hold; not a number never holds.
+
+    >>> require(0.5 < 0, "stability must be above 0")
+    Traceback (most recent call last):
+    reticent.errors.SettingError: stability must be above 0
+    """
+    if not holds:
+        raise SettingError(says)

@@ -17,12 +17,15 @@ from torch.optim import SGD, Adam, Optimizer
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
 from reticent.accounting import Budget, Guarantee
+from reticent.accounting.adjacency import adjacency_of
 from reticent.checkpoint import replace_file, unwritable
 from reticent.errors import DataError, ResumeError, SettingError, UnknownName
-from reticent.inside import Loss
+from reticent.inside import Loss, Tabular, as_store
 from reticent.losses import cross_entropy
 from reticent.methods import Method, get
 from reticent.methods.planning import default_delta
+from reticent.results import read_guarantee
+from reticent.results.fields import Fields, read_json
 from reticent.run import Run, Step
 
 
@@ -62,12 +65,13 @@ def load(folder: str | Path, model: nn.Module) -> Trained:
     path = Path(folder)
     if not (path / "card.json").exists():
         raise ResumeError(f"{path} holds no trained model: card.json is not there")
-    card = json.loads((path / "card.json").read_text())
+    card = Fields(read_json(path / "card.json"), str(path / "card.json"))
+    guarantee, about = read_guarantee(card.need_part("guarantee")), card.need_part("about")
     try:
         model.load_state_dict(load_file(path / "model.safetensors"))
     except RuntimeError as error:
         raise ResumeError(f"the weights in {path} belong to another model: {error}") from error
-    return Trained(model, Guarantee.from_json(card["guarantee"]), card["rounds"], card["kept"], card["about"])
+    return Trained(model, guarantee, card.need("rounds", int), card.need("kept", int), dict(about.data))
 
 
 def fit(
@@ -79,6 +83,8 @@ def fit(
     delta: float | None = None,
     epochs: float = 20,
     batch_size: float | None = None,
+    size: int | None = None,
+    adjacency: str | None = None,
     lr: float | None = None,
     momentum: float = 0.9,
     loss: Loss = cross_entropy,
@@ -89,9 +95,16 @@ def fit(
     max_physical_batch_size: int | None = None,
     folder: str | Path | None = None,
     resume: bool = False,
+    check_data: bool = False,
     **options: Any,
 ) -> Trained:
     """Train a model privately in one call: with `epsilon`, the noise is the least that keeps to it.
+
+    `size` declares the number of examples, and the guarantee is for adding or removing one; otherwise it is for taking
+    one's contribution away, and the number is public. `adjacency="replace"`: for exchanging one for another.
+
+    An example that cannot be evaluated, such as one with a label that the model does not know, counts for nothing.
+    `check_data=True` looks for such labels before training and names them: what it says is private.
 
     >>> x, y = torch.randn(500, 4), torch.randint(0, 2, (500,))
     >>> trained = fit(nn.Linear(4, 2), (x, y), epsilon=2.0, epochs=1, seed=0)
@@ -99,9 +112,11 @@ def fit(
     ('proved', True)
     """
     chosen = get(method, **options) if isinstance(method, str) else _without_options(method, options)
-    size = _size(examples)
-    _check_labels(model, examples, loss)
-    budget = Budget(epsilon, default_delta(size) if delta is None else delta) if epsilon is not None else None
+    relation = adjacency_of(size, adjacency)
+    public = len(as_store(examples)) if size is None else size
+    if check_data:
+        _check_labels(model, examples, loss)
+    budget = Budget(epsilon, default_delta(public) if delta is None else delta) if epsilon is not None else None
     made = (
         optimizer(model.parameters())
         if optimizer is not None
@@ -112,7 +127,9 @@ def fit(
         made,
         examples,
         method=chosen,
-        batch_size=batch_size if batch_size is not None else default_batch_size(size),
+        batch_size=batch_size if batch_size is not None else default_batch_size(public),
+        size=size,
+        adjacency=relation,
         loss=loss,
         epochs=epochs,
         budget=budget,
@@ -186,14 +203,9 @@ def _without_options(method: Method, options: dict[str, Any]) -> Method:
     return method
 
 
-def _size(examples: Any) -> int:
-    first = examples[0] if isinstance(examples, tuple | list) else getattr(examples, "x", examples)
-    return len(first)
-
-
 def _check_labels(model: nn.Module, examples: Any, loss: Loss) -> None:
     """Labels outside what the model can answer would only fail in the middle of the run."""
-    pair = (examples.x, examples.y) if hasattr(examples, "x") else examples
+    pair = tuple(examples.as_columns()) if isinstance(examples, Tabular) else examples
     if loss is not cross_entropy or not isinstance(pair, tuple | list) or len(pair) != 2 or len(pair[0]) == 0:
         return
     first = pair[0][:1]

@@ -1,31 +1,33 @@
-"""The one loop: draw, ask, release, point, step, settle; it stops before its budget and resumes after a crash."""
+"""A run: planned before its first round, it stops before its budget is passed and resumes after a crash."""
 
 from __future__ import annotations
 
-import math
-import warnings
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
-from torch.optim import LBFGS, Optimizer
-from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
 
 from reticent.accounting import Budget, Event, Guarantee, Ledger, price
+from reticent.accounting.adjacency import adjacency_of
 from reticent.accounting.events import to_json
 from reticent.checkpoint import Folder, refuse_changes
-from reticent.errors import BudgetSpent, PrivacyWarning, ResumeError, SettingError
+from reticent.errors import BudgetSpent, ResumeError, SettingError
 from reticent.gradients import check
-from reticent.inside import Flat, Loss, Randomness, RoundSettings, Task, Vault, as_store
+from reticent.inside import Flat, Loss, Opening, Probe, Randomness, RoundSettings, Store, Task, Vault, as_store
 from reticent.inside.diagnostics import Diagnostics
+from reticent.inside.guard import Guard
+from reticent.loop import Loop
 from reticent.losses import cross_entropy
 from reticent.methods import Method, plan
-from reticent.methods.planning import tally
-from reticent.outside import Charge, Listening, Proposal, TailAverage, Trial
+from reticent.methods.solving import tally
+from reticent.outside import TailAverage
+from reticent.standing import Standing
+from reticent.usable import refuse_unusable, warn_of_large_delta
 
 
 @dataclass(frozen=True)
@@ -43,9 +45,10 @@ class Run:
     ledger and checkpoints there, and `resume=True` goes on exactly where a crash stopped it. `average_last` is the
     share of the planned rounds, the last, whose weights are averaged in the end (not if a filter ends the run early);
     `already` lists what was released of the same examples before, such as normalisation statistics, and is part of the
-    guarantee.
+    guarantee. `size` declares the number of examples: then all public numbers follow from it, whatever there really
+    are, and the guarantee is for adding or removing one; otherwise their number is public.
 
-    >>> import reticent as rt
+    >>> import torch, reticent as rt
     >>> net, x, y = nn.Linear(2, 2), torch.randn(100, 2), torch.zeros(100, dtype=torch.long)
     >>> run = Run(net, torch.optim.SGD(net.parameters(), lr=0.1), (x, y), method=rt.methods.dpsgd(noise_multiplier=2.0),
     ...           batch_size=10, rounds=3, seed=0)
@@ -61,6 +64,8 @@ class Run:
         *,
         method: Method,
         batch_size: float,
+        size: int | None = None,
+        adjacency: str | None = None,
         loss: Loss = cross_entropy,
         rounds: int | None = None,
         epochs: float | None = None,
@@ -79,44 +84,53 @@ class Run:
         found = as_store(examples)
         self.plan = plan(
             method,
-            size=len(found),
+            size=len(found) if size is None else size,
             batch_size=batch_size,
-            rounds=_rounds(rounds, epochs, len(found), batch_size),
+            rounds=rounds,
+            epochs=epochs,
             budget=budget,
             delta=delta,
             already=already,
+            adjacency=adjacency_of(size, adjacency),
         )
-        _warn_of_large_delta(self.plan.price.delta, len(found))
-        _refuse_unusable(optimizer, scheduler)
+        warn_of_large_delta(self.plan.price.delta, self.plan.settings.size)
         self.model, self.optimizer, self.scheduler = model, optimizer, scheduler
-        self.number = self.kept = self.rejections = 0
-        self._ended = False
-        self.settings = self.plan.settings
+        self._standing = Standing(self.plan.settings)
         self._average = TailAverage(average_last, self.plan.rounds)
         self._diagnostics = Diagnostics() if private_diagnostics else None
         self._task = Task(model, loss, Flat(model), max_physical_batch_size, self._diagnostics)
-        self._description = self._describe(method, loss, seed)
+        refuse_unusable(optimizer, scheduler, self._task.flat, self.plan)
+        self._watched = False
         self._folder = Folder(Path(folder), resume=resume, seconds=checkpoint_seconds) if folder is not None else None
+        self._open(found, self._describe(method, loss, seed), seed)
+
+    def _open(self, examples: Store, description: dict[str, object], seed: int | None) -> None:
+        """Lock the examples up, check the model, and go on from the checkpoint if there is one."""
+        self._description = description
         stored = self._folder.read() if self._folder is not None else None
         if stored is not None:
-            refuse_changes(stored["settings"], self._description)
+            refuse_changes(stored["settings"], description)
         self._randomness = Randomness.from_seed(seed) if seed is not None else Randomness.fresh()
-        if stored is not None and not stored.get("over"):
+        if stored is not None and not stored["over"]:
             self._randomness = Randomness.from_state(stored["randomness"])
         self._vault = Vault(
-            found,
+            examples,
             randomness=self._randomness,
             ledger=Ledger(self._folder.ledger if self._folder is not None else None),
             allowance=self.plan.allowance(),
             device=self._task.flat.vector.device,
+            guard=(guard := Guard(self.model)),
         )
+        self._loop = Loop(self.plan.method, self._vault, self._task, self.optimizer, self.scheduler, self._randomness)
         # Releases that share a ledger line are not sealed one by one: to repeat them takes all the same examples.
         self._examples = self._vault.fingerprint(every=self.plan.bundles) if self._folder is not None else ""
-        check(model, loss, self._vault.blank(rows=4))
+        check(self.model, self._task.loss, made_up := self._vault.blank(rows=4))
+        with guard(), torch.no_grad():  # only now: what a model makes once, in its first pass, is not of the examples
+            self._task.loss(self.model, made_up)
         if stored is not None:
             self._restore(stored)
         else:
-            self.save()  # the key must be on disk before anything is released with them
+            self.save()  # the key must be on disk before anything is released with it
 
     # -- going on ------------------------------------------------------------------------------------------------
 
@@ -125,9 +139,9 @@ class Run:
             try:
                 step = self.step()
             except BudgetSpent:
-                if not self.plan.adaptive:
-                    raise
-                self._ended = True  # an adaptive plan ends when its filter lets nothing more out
+                if not self.plan.adaptive or self.number == 0:
+                    raise  # a run that does nothing must not look like one that is done
+                self._standing = replace(self._standing, ended=True)  # the filter lets nothing more out
                 self.save()
                 return
             yield step
@@ -136,94 +150,48 @@ class Run:
         return self.plan.rounds
 
     @property
+    def number(self) -> int:
+        """How many rounds are done."""
+        return self._standing.number
+
+    @property
+    def kept(self) -> int:
+        """How many of them were kept."""
+        return self._standing.kept
+
+    @property
+    def settings(self) -> RoundSettings:
+        """The public numbers of the next round, before the control turns them."""
+        return self._standing.settings
+
+    @property
     def over(self) -> bool:
         """Whether nothing more will be released: all rounds are done, or the filter of an adaptive plan is full."""
-        return self._ended or self.number >= self.plan.rounds
+        return self._standing.ended or self.number >= self.plan.rounds
 
     def step(self) -> Step:
         """One round; raises BudgetSpent after the last one that was planned."""
         if self.over:
             raise BudgetSpent(f"the run is over after {self.number} rounds: a longer one must be planned as one")
+        before = self._standing
         try:
-            kept = self._advance()
+            self._standing = self._loop.round(before)
         except BaseException:
             self.save()  # the trial has rolled the round back; a replay gives the same values, charged once
             raise
-        self.number += 1
-        self.kept += kept
-        self.rejections = 0 if kept else self.rejections + 1
         self._average.take(self.number, self._task.flat.vector)
         if self.number == self.plan.rounds and self._average.value is not None:
             self._task.flat.vector.copy_(self._average.value)
         if self._folder is not None and (self._folder.due() or self.number == self.plan.rounds):
             self.save()
-        return Step(self.number, kept)
-
-    def _advance(self) -> bool:
-        """One round: candidates are tried until one is kept, or as many as the gate allows."""
-        method, vault = self.plan.method, self._vault
-        if self._diagnostics is not None:
-            self._diagnostics.begin(self.number)
-        with vault.round(self.number), self._known_chance():
-            settings, lasting = method.turned(self.settings, self.number), self.settings
-            if isinstance(method.control, Listening):
-                settings = lasting = method.control.listen(settings, vault, self._task)
-            changes: dict[str, Any] = {}
-            with self._covered(method.charge(settings)):
-                tried = 0
-                kept = False
-                while tried < method.gate.attempts and not kept:
-                    kept = self._attempt(settings, tried, changes)
-                    tried += 1
-            if self._diagnostics is not None:
-                self._diagnostics.settled(attempts=tried, kept=kept)
-        self.settings = replace(lasting, **changes)
-        return kept
-
-    def _attempt(self, settings: RoundSettings, number: int, changes: dict[str, Any]) -> bool:
-        """One candidate: draw, ask, release, point, step, settle; dropped, everything goes back."""
-        method, vault, task = self.plan.method, self._vault, self._task
-        with Trial(task.flat, self.optimizer, self.scheduler) as trial:
-            draw = vault.draw(method.sampler, settings)
-            query = method.query(task, method.bound, settings)
-            sealed = vault.ask(query, draw)
-            released = vault.release(sealed, method.noise(settings.noise_multiplier))
-            task.flat.set_grad(method.direction.apply(released, settings))
-            self.optimizer.step()
-            if self.scheduler is not None:
-                self.scheduler.step()
-            proposal = Proposal(
-                vault=vault,
-                task=task,
-                settings=settings,
-                query=query,
-                sealed=sealed,
-                released=released,
-                before=trial.before,
-                kept=self.kept,
-                rejections=self.rejections + number,
-                coin=float(self._randomness.stream(self.number, "gate", number).random()),
-                changes=changes,
-            )
-            kept = method.gate.settle(proposal)
-            if kept:
-                trial.keep()
-        return kept
-
-    def _covered(self, charge: Charge) -> AbstractContextManager[None]:
-        if not charge.covers:
-            return nullcontext()
-        (event,) = charge.events
-        return self._vault.attempt(event, charge.covers)
-
-    def _known_chance(self) -> AbstractContextManager[None]:
-        """Dropout and random transforms draw from torch's generator: make it repeatable for this round only."""
-        return _torch_seeded(int(self._randomness.stream(self.number, "model").integers(2**63)))
+        return Step(self.number, kept=self.kept > before.kept)
 
     # -- what it promises ----------------------------------------------------------------------------------------
 
     def guarantee(self) -> Guarantee:
         """What is proved for this run: that of the planned number of rounds, also if it is left earlier."""
+        if self._watched:
+            raise SettingError("this run was watched by a probe, which saw its examples: it states no guarantee")
         claim = self.plan.claim(self.kept)
         promised = self.plan.guarantee(seeded=self._randomness.seeded)
         if self._diagnostics is not None:
@@ -237,7 +205,8 @@ class Run:
         if self.plan.adaptive:
             return self.plan.price.epsilon  # a filter promises its whole budget, never what was used of it
         so_far = tally(self.plan.method, self.plan.settings, self.number, self.plan.already)
-        return price(so_far, self.plan.price.delta, accountant=self.plan.accountant).epsilon
+        delta, accountant = self.plan.price.delta, self.plan.accountant
+        return price(so_far, delta, accountant=accountant, adjacency=self.plan.adjacency).epsilon
 
     @property
     def ledger(self) -> Ledger:
@@ -252,22 +221,31 @@ class Run:
             )
         return self._diagnostics.records()
 
+    def watch(self, replay: Sequence[Opening] = ()) -> Probe:
+        """For audits: a probe of all that passes the door; from now on the run refuses to state a guarantee.
+
+        With a `replay` of what another run released, the same comes out here.
+        """
+        if self._folder is not None:
+            raise SettingError("a watched run is a test and must not be stored: make it without a folder")
+        self._watched = True
+        return self._vault.watch(replay)
+
     # -- stopping and resuming -----------------------------------------------------------------------------------
 
     def save(self) -> None:
         """Write a checkpoint, if the run has a folder: with its secret key until the run is over, then without."""
         if self._folder is None:
             return
+        secret = {
+            "randomness": self._randomness.state(),
+            "examples": self._examples,
+            "memory": self._vault.memory,
+        }
         tree = {
             "settings": self._description,
-            "over": self.over,
-            "randomness": None if self.over else self._randomness.state(),
-            "examples": None if self.over else self._examples,
-            "memory": {} if self.over else self._vault.memory,
-            "number": self.number,
-            "kept": self.kept,
-            "rejections": self.rejections,
-            "numbers": asdict(self.settings),
+            **self._standing.to_tree(over=self.over),
+            **({} if self.over else secret),
             "average": [self._average.count, self._average.value],
             "model": dict(self.model.state_dict()),
             "optimizer": self.optimizer.state_dict(),
@@ -276,32 +254,31 @@ class Run:
         self._folder.write(tree)
 
     def _restore(self, tree: dict[str, Any]) -> None:
-        self._ended = tree.get("over", False)
+        self._standing = self._standing.restored(tree)  # type: ignore[arg-type]
         if not self.over and tree["examples"] != self._examples:
             raise ResumeError(
                 "the examples differ from those the run was started with: the same noise on other data would reveal "
                 "it. Resume with the same data, or start a new run in another folder."
             )
-        self.number, self.kept, self.rejections = tree["number"], tree["kept"], tree["rejections"]
         if not set(range(self.number)) <= {entry.round for entry in self._vault.ledger}:
             raise ResumeError(
                 f"the ledger lacks some of the {self.number} rounds that the checkpoint has seen: what they cost would "
                 "be forgotten. Bring back ledger.jsonl, or start a new run in another folder."
             )
-        self.settings = RoundSettings(**tree["numbers"])
         self._average.count, self._average.value = tree["average"]
-        self._vault.memory.update(tree["memory"])
+        self._vault.memory.update(tree.get("memory", {}))
         self.model.load_state_dict(tree["model"])
         self.optimizer.load_state_dict(tree["optimizer"])
         if self.scheduler is not None:
             self.scheduler.load_state_dict(tree["scheduler"])
 
-    def _describe(self, method: Method, loss: Loss, seed: int | None) -> dict[str, Any]:
+    def _describe(self, method: Method, loss: Loss, seed: int | None) -> dict[str, object]:
         return {
             "method": repr(method),
-            "settings": repr(self.plan.settings),
+            "numbers": repr(self.plan.settings),
             "rounds": self.plan.rounds,
             "delta": self.plan.price.delta,
+            "adjacency": None if self.plan.adjacency == "zero-out" else self.plan.adjacency,  # as it always was
             "already": [to_json(event) for event in self.plan.already],
             "loss": getattr(loss, "__qualname__", type(loss).__qualname__),
             "parameters": self._task.flat.shapes(),
@@ -311,32 +288,3 @@ class Run:
             "average_last": self._average.share,
             "seed": seed,
         }
-
-
-def _rounds(rounds: int | None, epochs: float | None, size: int, batch_size: float) -> int | None:
-    """How many rounds were asked for; an epoch is as many as draw each example once on average."""
-    if epochs is None:
-        return rounds
-    if rounds is not None:
-        raise SettingError("give rounds or epochs, not both")
-    return max(1, math.ceil(epochs * size / batch_size))
-
-
-def _warn_of_large_delta(delta: float, size: int) -> None:
-    if delta >= 1 / size:
-        message = f"delta is {delta:g}, not below 1/{size}: revealing one whole example at random would satisfy it"
-        warnings.warn(message, PrivacyWarning, stacklevel=3)
-
-
-def _refuse_unusable(optimizer: Optimizer, scheduler: LRScheduler | None) -> None:
-    if isinstance(optimizer, LBFGS):
-        raise SettingError("LBFGS evaluates the loss several times a step, unpaid for: use a first-order optimizer")
-    if isinstance(scheduler, ReduceLROnPlateau):
-        raise SettingError("ReduceLROnPlateau needs a loss, which is private: use a schedule fixed in advance")
-
-
-@contextmanager
-def _torch_seeded(seed: int) -> Iterator[None]:
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)  # torch.manual_seed also looks for devices, at 0.6 ms a round
-        yield

@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 
 from reticent.accounting import Budget, Gaussian, Subsampled, Unbounded, epsilon
 from reticent.accounting.calibrate import least_noise, noise_multiplier, rounds, steps_of
-from reticent.accounting.numbers import Numbers
-from reticent.accounting.solve import solve
 from reticent.errors import SettingError
 
 
@@ -68,47 +66,3 @@ def test_what_cannot_be_afforded_is_told() -> None:
         noise_multiplier(1.0, 1e-5, 1.5, 10)
     with pytest.raises(SettingError, match="more rounds than anybody"):
         rounds(lambda count: {}, Budget(1.0, 1e-5))
-
-
-TEST = {"validation_rate": 256 / 60000, "validation_noise": 0.8}
-
-
-@pytest.mark.parametrize(
-    ("method", "numbers", "found"),
-    [
-        ("dpsgd", {"sample_rate": 0.02, "noise_multiplier": 1.1, "statistics_noise": 8.0}, "steps"),
-        ("dpsign_sgd", {"data_size": 10_000, "batch_size": 100.0, "epochs": 3}, "noise_multiplier"),
-        ("dpsur", {"sample_rate": 0.0341, "noise_multiplier": 2.15, **TEST}, "attempts"),
-        ("dpsur", {"sample_rate": 0.0341, "attempts": 1000, "statistics_noise": 10.0, **TEST}, "noise_multiplier"),
-        ("sa_dpsgd", {"noise_multiplier": 2.0, "attempts": 1000}, "sample_rate"),
-        ("sa_dpsgd", {"sample_rate": 0.01, "noise_multiplier": 2.0, "attempts": None, **TEST}, "attempts"),
-        ("noise_decay", {"sample_rate": 0.01, "steps": 400, "shares": (1.0, 0.9, 0.8, 0.7)}, "noise_multiplier"),
-    ],
-)
-def test_every_method_can_be_planned(method: str, numbers: dict, found: str) -> None:
-    name, _, guarantee = solve(method, Numbers(epsilon=2.0, **numbers))
-    assert name == found
-    assert 1.98 < guarantee.epsilon <= 2.0
-    assert guarantee.status == "proved"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("method", "numbers"),
-    [
-        ("dpsur", {"sample_rate": 0.0341, "accepted": 500, "route": "C", **TEST}),
-        ("sa_dpsgd", {"sample_rate": 0.01, "accepted": 500, "route": "C", "max_rejections": 10}),
-    ],
-)
-def test_hidden_attempts_can_be_planned(method: str, numbers: dict) -> None:
-    _, _, guarantee = solve(method, Numbers(epsilon=3.0, **numbers))
-    assert 2.98 < guarantee.epsilon <= 3.0
-
-
-def test_a_plan_needs_all_but_one_number() -> None:
-    with pytest.raises(SettingError, match="all but one"):
-        solve("dpsgd", Numbers(epsilon=1.0, sample_rate=0.1))
-    with pytest.raises(SettingError, match="no epsilon to plan for"):
-        solve("selena", Numbers(epsilon=1.0))
-    with pytest.raises(SettingError, match="--epsilon"):
-        solve("dpsgd", Numbers(sample_rate=0.1, steps=3))

@@ -31,10 +31,12 @@ def test_a_guarantee_survives_strict_json(guarantee: Guarantee) -> None:
 
 
 def test_a_guarantee_reads_in_one_line() -> None:
-    proved = Guarantee("proved", 2.9912, 1e-5, accountant="pld", seeded=True)
+    proved = Guarantee("proved", 2.9912, 1e-5, "add-or-remove", accountant="pld", seeded=True)
     assert str(proved) == (
         "(3.00, 1e-05)-DP, add or remove one example, proved (PLD); seeded: for reproduction, not for release"
     )
+    assert "the number of examples being public" in str(Guarantee("proved", 2.9912, 1e-5))
+    assert "replace one example" in str(Guarantee("proved", 2.9912, 1e-5, "replace"))
     assert str(Guarantee("none", math.inf, 1e-5, why="no noise")) == "no differential privacy: no noise"
     assert "as claimed" in str(Guarantee("as_claimed", 3.0, 1e-5))
 

@@ -14,7 +14,6 @@ from reticent.audits.toy import SIZE, direction, examples, known_loss, make_run,
 from reticent.audits.verdict import audit
 from reticent.errors import SettingError
 from reticent.gradients import norms_and_sum
-from reticent.inside.probe import watch
 from reticent.methods import dpsgd
 
 
@@ -28,7 +27,7 @@ def test_the_toys_gradients_are_what_they_are_said_to_be() -> None:
 
 def test_a_watched_run_states_no_guarantee() -> None:
     run = make_run(dpsgd(noise_multiplier=1.0), examples(1.0), batch_size=SIZE, rounds=1, seed=0)
-    watch(run)
+    run.watch()
     with pytest.raises(SettingError, match="watched"):
         run.guarantee()
 
@@ -38,7 +37,7 @@ def test_watching_changes_nothing() -> None:
     for watched in (False, True):
         run = make_run(dpsgd(noise_multiplier=1.0), examples(1.0), batch_size=4, rounds=3, seed=5)
         if watched:
-            watch(run)
+            run.watch()
         for _ in range(3):
             run.step()
         places.append(place(run))
@@ -49,7 +48,7 @@ def test_a_stored_run_cannot_be_watched(tmp_path: object) -> None:
     run = make_run(dpsgd(noise_multiplier=1.0), examples(1.0), batch_size=SIZE, rounds=1, seed=0)
     run._folder = tmp_path  # type: ignore[assignment]
     with pytest.raises(SettingError, match="without a folder"):
-        watch(run)
+        run.watch()
 
 
 SLOWER = {"dpadam", "dpsur", "sa_dpsgd", "dpis", "dpsign_sgd", "dpsign_adam", "noise_decay", "dpagd", "pd_sgd"}

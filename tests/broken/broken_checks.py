@@ -19,6 +19,7 @@ from torch import nn
 import reticent.audits.claims as claims
 import reticent.audits.one_run as one_run
 from reticent.accounting import Budget, Entry, Gaussian, Ledger, Subsampled, calibrate, price
+from reticent.accounting.guarantee import delta_up, round_up
 from reticent.attacks import intervals, learned, lira, rmia, signals
 from reticent.attacks.metrics import Scores, auc, auc_standard_error
 from reticent.attacks.thresholds import each_round
@@ -34,11 +35,12 @@ from reticent.data.features.statistics import FeatureSum
 from reticent.errors import BudgetSpent, ModelError, PrivacyWarning, ResumeError, SettingError
 from reticent.experiments import normalising, training
 from reticent.experiments.recipe import Recipe
-from reticent.gradients import norms
-from reticent.inside import Clip, GradientSum, Randomness, RoundSettings
-from reticent.inside.probe import watch
+from reticent.gradients import check, gradients_are_own, losses_are_own, norms
+from reticent.gradients.planning import plan_of
+from reticent.gradients.task import LossTask
+from reticent.inside import BestOf, Clip, GradientSum, Poisson, Randomness, RoundSettings
 from reticent.losses import squared_error
-from reticent.methods import dpis, dpsgd, dpsur, plan, sa_dpsgd
+from reticent.methods import Method, dpis, dpsgd, dpsur, plan, sa_dpsgd
 from reticent.models import with_centre, with_statistics
 from reticent.models.normalising import split_at_centre, statistics_of
 from reticent.run import Run
@@ -88,8 +90,9 @@ def micro_batches() -> None:
     sealed = []
     for limit in (None, 3):
         run = make_run(PLAIN, examples(2.0), batch_size=SIZE, rounds=1, seed=0)
-        run._task = dataclasses.replace(run._task, max_physical_batch_size=limit)
-        probe = watch(run)
+        task = dataclasses.replace(run._task, max_physical_batch_size=limit)
+        run._loop = dataclasses.replace(run._loop, task=task)
+        probe = run.watch()
         run.step()
         sealed.append(probe.openings[0].sealed)
     torch.testing.assert_close(*sealed)
@@ -185,7 +188,7 @@ def no_round_past_the_plan() -> None:
     run = make_run(PLAIN, examples(1.0), batch_size=SIZE, rounds=1, seed=0)
     run.step()
     try:
-        run._advance()
+        run._loop.round(run._standing)
     except BudgetSpent:
         return
     raise AssertionError("a round past the plan came out")
@@ -199,6 +202,18 @@ def large_delta_warned() -> None:
         warnings.simplefilter("always")
         Run(model, torch.optim.SGD(model.parameters(), lr=1.0), pair, method=PLAIN, batch_size=4, rounds=1, delta=0.2)
     assert any(issubclass(warning.category, PrivacyWarning) for warning in raised)
+
+
+def declared_size_is_kept() -> None:
+    """Of 30 examples where 40 are declared, each is drawn at the declared rate, and the plan does not know of them."""
+    net = nn.Linear(2, 2)
+    pair = torch.randn(30, 2), torch.zeros(30, dtype=torch.long)
+    optimizer = torch.optim.SGD(net.parameters(), lr=1.0)
+    run = Run(net, optimizer, pair, method=PLAIN, batch_size=20, size=40, rounds=1, delta=1e-5, seed=0)
+    assert run.guarantee().adjacency == "add-or-remove"
+    assert set(run.plan.tally()) == {Subsampled(0.5, Gaussian(1.0))}
+    drawn = sum(len(index) for index in run.watch().draws(Poisson(), run.plan.settings, 1000))
+    assert stats.binomtest(drawn, 30 * 1000, 0.5).pvalue > 1e-3
 
 
 def secret_coins_differ() -> None:
@@ -347,7 +362,7 @@ def cross_fitting_is_honest() -> None:
 def known_gradients() -> None:
     """The toy's step is exactly the clipped sum that paper and pencil give."""
     run = make_run(PLAIN, examples(3.0), batch_size=SIZE, rounds=1, seed=0)
-    probe = watch(run)
+    probe = run.watch()
     run.step()
     x, _ = examples(3.0)
     base = x[1:, :4] * (1 / x[1:, :4].norm(dim=1, keepdim=True)).clamp(max=1.0)
@@ -398,6 +413,83 @@ def hidden_examples_are_found() -> None:
     torch.testing.assert_close(found, alone)
 
 
+class SortedReader(nn.Module):
+    """Sorts by length, packs, reads, and puts the examples back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read, self.out = nn.GRU(3, 4, batch_first=True), nn.Linear(4, 1)
+
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        order = lengths.argsort(descending=True)
+        packed = nn.utils.rnn.pack_padded_sequence(x[order], lengths[order], batch_first=True)
+        return self.out(self.read(packed)[1][0][order.argsort()])
+
+
+def _read(model: nn.Module, batch: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+    return model(*batch)[:, 0]
+
+
+def sorted_examples_keep_their_gradients() -> None:
+    """A model that sorts its rows has each gradient clipped by its own norm, and a second look finds nothing."""
+    model, batch = SortedReader(), (torch.randn(6, 5, 3), torch.tensor([1, 3, 5, 2, 4, 1]))
+    alone = torch.cat([norms(model, _read, (batch[0][i : i + 1], batch[1][i : i + 1])) for i in range(6)])
+    torch.testing.assert_close(norms(model, _read, batch), alone)
+    assert gradients_are_own(model, _read, batch, torch.arange(6) < 3)
+
+
+def unseen_tensors_are_nobodys() -> None:
+    """What compiled code makes of the examples takes the general path."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        turn = torch.jit.trace(lambda x: x.flip(0), torch.zeros(2, 3))
+    head = nn.Linear(3, 2)
+
+    def loss(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        return model(x).sum(1) + 0.1 * turn(turn(x)).sum(1)
+
+    norms(head, loss, torch.randn(4, 3))
+    assert plan_of(LossTask.of(head, loss), torch.randn(4, 3)) is None
+
+
+def mixing_is_refused() -> None:
+    """Losses that depend on the size of the batch, or on a count over it, are refused before any example is seen."""
+    x = torch.rand(4, 6)
+    batch = x, torch.zeros(4, 6, dtype=torch.int64)
+
+    def shared(model: nn.Module, batch: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+        return model(batch[0]).sum(1) / len(batch[0])
+
+    def large(model: nn.Module, batch: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+        y = model(batch[0])
+        return (y - y.mean(0) if len(y) > 8 else y).square().sum(1)
+
+    def counted(model: nn.Module, batch: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+        return model(batch[0]).sum(1) * len(batch[0]) / (batch[1] != -100).sum()
+
+    for loss in (shared, large, counted):
+        try:
+            check(nn.Linear(6, 2), loss, batch)
+        except ModelError:
+            continue
+        raise AssertionError(f"{loss.__name__} is accepted")
+
+
+def a_second_look_finds_mixing() -> None:
+    """Losses and gradients that depend on others are found, those of a clean model are not."""
+    x, half = torch.randn(6, 3), torch.arange(6) % 2 == 0
+
+    def clean(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        return model(x).sum(1)
+
+    def shared(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        return model(x).sum(1) / len(x)
+
+    assert gradients_are_own(nn.Linear(3, 2), clean, x, half)
+    assert losses_are_own(nn.Linear(3, 2), clean, x, torch.arange(2))
+    assert not losses_are_own(nn.Linear(3, 2), shared, x, torch.arange(2))
+
+
 class TimeFirst(nn.Module):
     """A layer on [time * examples, width], as recurrent code calls it."""
 
@@ -407,6 +499,114 @@ class TimeFirst(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.layer(x.transpose(0, 1).flatten(0, 1)).relu().unflatten(0, (x.shape[1], -1)).mean(0)
+
+
+class KeepsTheLargest(nn.Module):
+    """Writes an example's value into a buffer, once it is larger than any made-up one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(2, 2)
+        self.register_buffer("largest", torch.ones(()))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.max() > 2:
+            self.largest.copy_(x.max())
+        return self.layer(x)
+
+
+def _one_step(model: nn.Module, method: Method = PLAIN) -> Run:
+    pair = 3 * torch.rand(8, 2) + 1, torch.arange(8) % 2
+    sgd = torch.optim.SGD(model.parameters(), lr=1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        run = Run(model, sgd, pair, method=method, batch_size=8, rounds=3, delta=1e-5, seed=0)
+        run.step()
+    return run
+
+
+def nothing_outlives_a_query() -> None:
+    """A buffer that a forward pass writes is put back, and the run ends."""
+    model = KeepsTheLargest()
+    try:
+        _one_step(model)
+    except ModelError:
+        assert model.largest == 1.0
+        return
+    raise AssertionError("a private value stayed in the model")
+
+
+def moved_models_are_refused() -> None:
+    """Parameters that have left the flat vector are not rolled back: the run must not go on."""
+    run = _one_step(nn.Linear(2, 2))
+    run.model.weight.data = run.model.weight.data.clone()
+    try:
+        run.step()
+    except ModelError:
+        return
+    raise AssertionError("a rejected candidate would stay in the model")
+
+
+def bounds_are_cut_to_their_promise() -> None:
+    """Whoever wrote a bound, no example weighs more than is charged."""
+
+    class Careless(Clip):
+        def weights(self, norms: torch.Tensor, settings: RoundSettings) -> torch.Tensor:
+            return 10 * torch.ones_like(norms)
+
+    method = dataclasses.replace(PLAIN, bound=Careless(), noise_multiplier=1e-6)
+    run = make_run(method, examples(2.0), batch_size=SIZE, rounds=1, seed=0)
+    probe = run.watch()
+    run.step()
+    (opening,) = probe.openings
+    quiet = make_run(method, examples(0.0), batch_size=SIZE, rounds=1, seed=0)
+    without = quiet.watch()
+    quiet.step()
+    moved = (opening.sealed - without.openings[0].sealed).norm()
+    assert moved <= opening.sensitivity * (1 + 1e-4)
+
+
+def noise_serves_its_queries() -> None:
+    """A noisy maximum is proved for scores that move together, not for the coordinates of a gradient."""
+    mixed = dataclasses.replace(PLAIN, noise=BestOf)
+    try:
+        plan(mixed, size=1000, batch_size=100, rounds=20, budget=Budget(3.0, 1e-5))
+    except SettingError:
+        return
+    raise AssertionError("a choice was charged as if one example moved all scores the same way")
+
+
+def hidden_candidates_have_no_witness() -> None:
+    """A hook of the optimizer would see what a selective gate drops and hides."""
+    model = nn.Linear(2, 2)
+    sgd = torch.optim.SGD(model.parameters(), lr=1.0)
+    sgd.register_step_post_hook(lambda *_: None)
+    pair = torch.randn(100, 2), torch.arange(100) % 2
+    try:
+        Run(model, sgd, pair, method=dpsur(noise_multiplier=2.0), batch_size=8, rounds=3, delta=1e-5)
+    except SettingError:
+        return
+    raise AssertionError("a hidden candidate was seen")
+
+
+def printed_numbers_are_never_too_small() -> None:
+    """An epsilon or a delta in print is at least the true one."""
+    for epsilon in (3.0000000049, 2.991, 0.00123, 1.005):
+        assert float(round_up(epsilon)) >= epsilon
+    assert float(delta_up(1.00049e-5)) >= 1.00049e-5
+
+
+def bad_records_tell_nothing() -> None:
+    """A label that the model does not know stops no round: the error would tell that it was drawn."""
+    torch.manual_seed(0)
+    model = nn.Linear(2, 2)
+    pair = torch.randn(100, 2), torch.cat([torch.zeros(99, dtype=torch.long), torch.tensor([5])])
+    sgd = torch.optim.SGD(model.parameters(), lr=1.0)
+    run = Run(model, sgd, pair, method=PLAIN, batch_size=100, rounds=1, delta=1e-5, seed=0)
+    try:
+        run.step()
+    except IndexError as error:
+        raise AssertionError("a round failed where the record was drawn") from error
 
 
 CHECKS: list[Callable[[], None]] = [
@@ -422,6 +622,7 @@ CHECKS: list[Callable[[], None]] = [
     draws_serve_their_queries,
     no_round_past_the_plan,
     large_delta_warned,
+    declared_size_is_kept,
     secret_coins_differ,
     accountants_agree,
     calibration_stays_within,
@@ -440,4 +641,15 @@ CHECKS: list[Callable[[], None]] = [
     known_gradients,
     normalising_is_paid_for,
     hidden_examples_are_found,
+    nothing_outlives_a_query,
+    moved_models_are_refused,
+    bounds_are_cut_to_their_promise,
+    noise_serves_its_queries,
+    hidden_candidates_have_no_witness,
+    printed_numbers_are_never_too_small,
+    bad_records_tell_nothing,
+    sorted_examples_keep_their_gradients,
+    unseen_tensors_are_nobodys,
+    mixing_is_refused,
+    a_second_look_finds_mixing,
 ]

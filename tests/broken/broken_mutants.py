@@ -19,16 +19,21 @@ import reticent.audits.claims as claims
 import reticent.audits.one_run as one_run
 import reticent.inside.bounds as bounds
 import reticent.inside.queries as queries
+import reticent.inside.vault as vault
 import reticent.run as train
+from reticent import usable
 from reticent.accounting import Gaussian, Ledger, Planned, Subsampled, calibrate
 from reticent.attacks import intervals, learned, lira, rmia, signals
 from reticent.attacks.learned import make_learner
 from reticent.audits.counts import Evidence
 from reticent.audits.gaussian import gdp_epsilon
 from reticent.data.features.statistics import FeatureSum
-from reticent.experiments import normalising, training
-from reticent.gradients import layouts
-from reticent.inside import ByNorm, GradientSum, Randomness, Vault
+from reticent.experiments import normalising, request
+from reticent.gradients import company, crowds
+from reticent.gradients.following import Whose, indexing
+from reticent.inside import ByNorm, Flat, GradientSum, Poisson, Randomness, Vault
+from reticent.inside.guard import Guard
+from reticent.methods import solving
 from reticent.methods.planning import Plan
 from reticent.outside import Trial
 
@@ -199,9 +204,25 @@ def one_round_past_the_budget(_right: Any) -> Any:
     return lambda self, event: True
 
 
-@mutant(train, "_warn_of_large_delta", checks.large_delta_warned)
+@mutant(train, "warn_of_large_delta", checks.large_delta_warned)
 def large_delta_not_mentioned(_right: Any) -> Any:
     return lambda delta, size: None
+
+
+@mutant(Poisson, "draw", checks.declared_size_is_kept)
+def rate_from_the_examples_there_are(right: Any) -> Any:
+    """A size is declared and printed, but the draw still takes so many of those there really are."""
+
+    def draw(self: Poisson, settings: Any, population: int, *rest: Any) -> Any:
+        return right(self, dataclasses.replace(settings, size=population), population, *rest)
+
+    return draw
+
+
+@mutant(train, "plan", checks.declared_size_is_kept)
+def plan_from_the_examples_there_are(right: Any) -> Any:
+    """A size is declared and printed, but rate and rounds are planned with the length of the data: 30 in the check."""
+    return lambda method, *, size, **rest: right(method, size=30, **rest)
 
 
 @mutant(Randomness, "fresh", checks.secret_coins_differ)
@@ -209,12 +230,12 @@ def every_run_has_the_same_key(_right: Any) -> Any:
     return classmethod(lambda cls: cls(bytes(32), seeded=False))
 
 
-@mutant(training, "charges", checks.normalising_is_paid_for)
+@mutant(request, "charges", checks.normalising_is_paid_for)
 def mean_not_charged(_right: Any) -> Any:
     return lambda recipe: ()
 
 
-@mutant(training, "charges", checks.normalising_is_paid_for)
+@mutant(request, "charges", checks.normalising_is_paid_for)
 def deviations_not_charged(right: Any) -> Any:
     """The means are charged; the mean squares, a second look at everybody, are not."""
     return lambda recipe: right(recipe)[:1]
@@ -235,10 +256,44 @@ def statistics_have_the_noise_of_the_mean(_right: Any) -> Any:
     return {"centre": -1, "statistics": -1}
 
 
-@mutant(layouts, "find", checks.hidden_examples_are_found)
-def zeros_tell_where_the_examples_are(right: Any) -> Any:
-    """The first layout that nothing contradicts: behind weights of zero, that is any."""
-    return lambda reached: right(reached) or layouts.possible(reached[0].shape, len(reached))[0]
+@mutant(indexing, "reordered", checks.sorted_examples_keep_their_gradients)
+def sorting_moves_nobody(_right: Any) -> Any:
+    """Rows picked by an index are taken to be in their own places still."""
+    return lambda *_: None
+
+
+@mutant(Whose, "of", checks.unseen_tensors_are_nobodys)
+def what_was_not_seen_is_the_same_for_all(right: Any) -> Any:
+    def of(self: Whose, tensor: torch.Tensor) -> Any:
+        self.ambient.setdefault(id(tensor), tensor)
+        return right(self, tensor)
+
+    return of
+
+
+@mutant(company, "losses_differ", checks.mixing_is_refused)
+def a_row_alone_is_not_compared(_right: Any) -> Any:
+    return lambda *_: False
+
+
+@mutant(company, "crowds", checks.mixing_is_refused)
+def only_a_few_rows_are_looked_at(right: Any) -> Any:
+    return lambda base, _most, runs: right(base, 4, runs)
+
+
+@mutant(crowds, "_with_ignored", checks.mixing_is_refused)
+def no_label_is_ever_ignored(_right: Any) -> Any:
+    return lambda part: part
+
+
+@mutant(sys.modules["reticent.gradients.second_look"], "books_of", checks.a_second_look_finds_mixing)
+def the_second_look_leaves_nobody_out(right: Any) -> Any:
+    return lambda task, batch, plan, _counted: right(task, batch, plan)
+
+
+@mutant(sys.modules["reticent.gradients.second_look"], "losses_differ", checks.a_second_look_finds_mixing)
+def the_second_look_sees_no_difference(_right: Any) -> Any:
+    return lambda *_: False
 
 
 # -- accounting --------------------------------------------------------------------------------------------------
@@ -371,3 +426,43 @@ def outsiders_from_another_distribution(right: Any) -> Any:
 @mutant(signals, "paired_design", checks.shadows_have_the_targets_size)
 def shadows_of_another_size(right: Any) -> Any:
     return lambda models, records, seed: right(models, records, seed=seed) & (np.arange(records) % 3 > 0)
+
+
+@mutant(Guard, "_undo", checks.nothing_outlives_a_query)
+def forward_may_write(_right: Any) -> Any:
+    return lambda self, held, versions: None
+
+
+@mutant(Flat, "refuse_moved", checks.moved_models_are_refused)
+def moved_parameters_are_not_missed(_right: Any) -> Any:
+    return lambda self: None
+
+
+@mutant(queries, "enforced", checks.bounds_are_cut_to_their_promise)
+def bounds_are_believed(_right: Any) -> Any:
+    return lambda bound, norms, settings: bound.weights(norms, settings)
+
+
+@mutant(solving, "refuse_unserved", checks.noise_serves_its_queries)
+def any_noise_for_any_query(_right: Any) -> Any:
+    return lambda method: None
+
+
+@mutant(usable, "_hooks", checks.hidden_candidates_have_no_witness)
+def hooks_see_candidates(_right: Any) -> Any:
+    return lambda optimizer: []
+
+
+@mutant(checks, "round_up", checks.printed_numbers_are_never_too_small)
+def epsilon_rounded_to_the_nearest(_right: Any) -> Any:
+    return lambda epsilon: f"{epsilon:.2f}"
+
+
+@mutant(checks, "delta_up", checks.printed_numbers_are_never_too_small)
+def delta_rounded_to_the_nearest(_right: Any) -> Any:
+    return lambda delta: f"{delta:.4g}"
+
+
+@mutant(vault, "carefully", checks.bad_records_tell_nothing)
+def errors_name_the_record(_right: Any) -> Any:
+    return lambda query, drawn: query.answer(drawn)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from reticent import methods
+from reticent import catalogue, methods
 from reticent.inside.planted import bugs
 
 ROOT = Path(__file__).parents[2]
@@ -117,9 +117,9 @@ def test_every_method_has_its_page_and_its_table_is_true(row: dict[str, object])
 def test_the_loop_is_quoted_from_the_code() -> None:
     quoted = re.search(r"```py\n(.*?)```", (DOCS / "pipeline.md").read_text(), re.DOTALL)
     assert quoted is not None
-    lines = iter(line.strip() for line in (SOURCE / "run.py").read_text().splitlines())
+    lines = iter(line.strip() for line in (SOURCE / "loop.py").read_text().splitlines())
     for line in filter(None, map(str.strip, quoted[1].splitlines())):
-        assert line.startswith("...") or line in lines, f"run.py does not go on with: {line}"
+        assert line.startswith("...") or line in lines, f"loop.py does not go on with: {line}"
 
 
 @pytest.mark.parametrize("page", sorted((DOCS / "methods").glob("*.md")), ids=lambda page: page.name)
@@ -128,3 +128,10 @@ def test_pages_of_methods_are_short_and_alike(page: Path) -> None:
     assert len(text.splitlines()) <= 140
     for part in ("Claim", "What is proved", "Run it", "When it pays"):
         assert part in text, f"{part} is missing"
+
+
+@pytest.mark.parametrize(("page", "docs"), [("README.md", "docs/"), ("docs/index.md", "")])
+def test_the_tables_of_methods_come_from_their_files(page: str, docs: str) -> None:
+    assert catalogue.markdown(docs) in (DOCS.parent / page).read_text(), (
+        "paste what `reticent methods --markdown` prints"
+    )

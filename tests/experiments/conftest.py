@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from reticent.experiments.compare import Comparison, compare
+from reticent.experiments.compare import Compared, Comparison, compare
 from reticent.experiments.job import Job
+from reticent.results import Result
 
 
 class Seen:
@@ -23,8 +24,8 @@ class Seen:
     def advanced(self, job: Job, done: int, total: int) -> None:
         self.events.append(("advanced", job.name, done, total))
 
-    def ended(self, job: Job, record: dict[str, Any]) -> None:
-        self.events.append(("ended", job.name, record["status"]))
+    def ended(self, job: Job, result: Result) -> None:
+        self.events.append(("ended", job.name, result.status))
 
     def names(self, kind: str) -> list[str]:
         return [event[1] for event in self.events if event[0] == kind]
@@ -46,7 +47,7 @@ def small() -> Comparison:
 
 
 @pytest.fixture(scope="session")
-def compared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any], Seen]:
+def compared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Compared, Seen]:
     """The folder, the answer and what was seen of the small comparison."""
     out, seen = tmp_path_factory.mktemp("compared"), Seen()
     return out, compare(small(), out, processes=2, watcher=seen), seen

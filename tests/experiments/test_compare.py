@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from reticent.errors import ResumeError, SettingError, UnknownName
-from reticent.experiments.compare import Comparison, read_comparison
+from reticent.experiments.compare import Compared, Comparison, read_comparison
 from reticent.experiments.record import commit
 
 
@@ -110,18 +110,18 @@ def test_a_setting_for_a_method_that_is_not_compared_is_refused() -> None:
 # -- what comes of them ----------------------------------------------------------------------------------------------
 
 
-def test_one_failed_run_is_reported_and_the_others_finish(compared: tuple[Path, dict[str, Any], Any]) -> None:
+def test_one_failed_run_is_reported_and_the_others_finish(compared: tuple[Path, Compared, Any]) -> None:
     out, answer, seen = compared
-    assert set(answer["failed"]) == {"hopeless-eps3-seed0", "hopeless-eps3-seed1"}
-    assert "max_grad_norm must be above 0" in answer["failed"]["hopeless-eps3-seed0"]
+    assert set(answer.failed) == {"hopeless-eps3-seed0", "hopeless-eps3-seed1"}
+    assert "max_grad_norm must be above 0" in answer.failed["hopeless-eps3-seed0"]
     assert sorted(seen.names("ended")) == sorted(seen.names("began"))
-    assert answer["runs"] == 8
+    assert len(answer.runs) == answer.to_json()["runs"] == 8
     lines = [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
     assert [line["status"] for line in lines].count("done") == 6
     assert len({line["run"] for line in lines}) == 8
 
 
-def test_a_record_says_everything_about_its_run(compared: tuple[Path, dict[str, Any], Any]) -> None:
+def test_a_record_says_everything_about_its_run(compared: tuple[Path, Compared, Any]) -> None:
     out, _, _ = compared
     lines = {line["run"]: line for line in map(json.loads, (out / "results.jsonl").read_text().splitlines())}
     record = lines["auto_s-eps3-seed1"]
@@ -139,7 +139,7 @@ def test_a_record_says_everything_about_its_run(compared: tuple[Path, dict[str, 
     assert plain["guarantee"]["status"] == "none"
 
 
-def test_class_accuracies_add_up_to_the_accuracy(compared: tuple[Path, dict[str, Any], Any]) -> None:
+def test_class_accuracies_add_up_to_the_accuracy(compared: tuple[Path, Compared, Any]) -> None:
     out, _, _ = compared
     for record in map(json.loads, (out / "results.jsonl").read_text().splitlines()):
         if record["status"] == "done":
@@ -148,7 +148,7 @@ def test_class_accuracies_add_up_to_the_accuracy(compared: tuple[Path, dict[str,
             assert right / examples == pytest.approx(record["accuracy"])
 
 
-def test_epsilon_over_rounds_rises_and_ends_at_the_guarantee(compared: tuple[Path, dict[str, Any], Any]) -> None:
+def test_epsilon_over_rounds_rises_and_ends_at_the_guarantee(compared: tuple[Path, Compared, Any]) -> None:
     out, _, _ = compared
     for record in map(json.loads, (out / "results.jsonl").read_text().splitlines()):
         if record["status"] == "done" and record["kind"] == "private":
@@ -158,7 +158,7 @@ def test_epsilon_over_rounds_rises_and_ends_at_the_guarantee(compared: tuple[Pat
             assert epsilons[-1] == pytest.approx(record["epsilon"], abs=1e-6)
 
 
-def test_the_summary_is_the_mean_of_the_records(compared: tuple[Path, dict[str, Any], Any]) -> None:
+def test_the_summary_is_the_mean_of_the_records(compared: tuple[Path, Compared, Any]) -> None:
     out, answer, _ = compared
     rows = list(csv.DictReader((out / "summary.csv").read_text().splitlines()))
     assert [row["label"] for row in rows] == ["plain", "dpsgd", "auto_s", "hopeless"]
@@ -169,18 +169,16 @@ def test_the_summary_is_the_mean_of_the_records(compared: tuple[Path, dict[str, 
     assert (float(row["accuracy_low"]), float(row["accuracy_high"])) == (min(mine), max(mine))
     assert rows[-1]["accuracy_mean"] == ""
     assert (out / "report.html").stat().st_size < 3_000_000
-    assert [entry["label"] for entry in answer["summary"]] == [row["label"] for row in rows]
+    assert [entry.label for entry in answer.summary] == [row["label"] for row in rows]
 
 
-def test_plain_training_beats_what_pays_for_privacy(compared: tuple[Path, dict[str, Any], Any]) -> None:
+def test_plain_training_beats_what_pays_for_privacy(compared: tuple[Path, Compared, Any]) -> None:
     _, answer, _ = compared
-    reached = {row["label"]: row["accuracy"]["mean"] for row in answer["summary"] if row["accuracy"]}
+    reached = {row.label: row.accuracy.mean for row in answer.summary if row.accuracy}
     assert reached["plain"] > max(reached["dpsgd"], reached["auto_s"])
 
 
-def test_other_settings_in_the_same_folder_are_refused_by_name(
-    compared: tuple[Path, dict[str, Any], Any], seen: Any
-) -> None:
+def test_other_settings_in_the_same_folder_are_refused_by_name(compared: tuple[Path, Compared, Any], seen: Any) -> None:
     from reticent.experiments.compare import compare
 
     out, _, _ = compared

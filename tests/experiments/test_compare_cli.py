@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from reticent.cli import app
 from reticent.errors import DataError, ReticentError
+from reticent.experiments.compare import Compared
 
 CONFIG = """
 data = "digits"
@@ -27,7 +28,7 @@ max_grad_norm = -1.0
 
 
 def test_the_command_goes_on_with_what_is_there_and_reports_failures(
-    compared: tuple[Path, dict[str, Any], Any], tmp_path: Path
+    compared: tuple[Path, Compared, Any], tmp_path: Path
 ) -> None:
     out, before, _ = compared
     config = tmp_path / "compare.toml"
@@ -35,13 +36,13 @@ def test_the_command_goes_on_with_what_is_there_and_reports_failures(
     result = CliRunner().invoke(app, ["compare", "--out", str(out), "--config", str(config), "--json"])
     assert result.exit_code == 1, "two runs failed"
     answer = json.loads(result.stdout)
-    assert answer["failed"].keys() == before["failed"].keys()
-    assert answer["summary"] == before["summary"], "nothing that was done was run again"
+    assert answer["failed"].keys() == before.failed.keys()
+    assert answer["summary"] == before.to_json()["summary"], "nothing that was done was run again"
     assert "[8 of 8]" in result.stderr
     assert "FAILED" in result.stderr
 
 
-def test_in_words(compared: tuple[Path, dict[str, Any], Any]) -> None:
+def test_in_words(compared: tuple[Path, Compared, Any]) -> None:
     out, _, _ = compared
     flags = ["--data", "digits", "--epochs", "1", "--methods", "auto_s", "--epsilons", "3", "--seeds", "2"]
     result = CliRunner().invoke(app, ["compare", "--out", str(out), *flags])
@@ -65,7 +66,7 @@ def test_mistakes_are_told_before_any_run(flags: list[str], says: str, tmp_path:
     assert not (tmp_path / "out").exists()
 
 
-def test_report_writes_the_page_again(compared: tuple[Path, dict[str, Any], Any]) -> None:
+def test_report_writes_the_page_again(compared: tuple[Path, Compared, Any]) -> None:
     out, _, _ = compared
     (out / "report.html").unlink()
     result = CliRunner().invoke(app, ["report", str(out), "--json"])

@@ -130,7 +130,7 @@ def test_a_crash_between_release_and_writing_gives_the_same_mean(
 
 def test_a_whole_run_with_a_centre_resumes_and_loads(tmp_path: Path) -> None:
     answer = train(RECIPE, tmp_path)
-    assert answer["guarantee"]["status"] == "proved"
+    assert answer.guarantee.status == "proved"
     assert train(RECIPE, tmp_path, resume=True) == answer
 
 
@@ -260,7 +260,7 @@ def test_the_same_coins_are_refused_for_other_noise(tmp_path: Path) -> None:
 def test_a_whole_run_with_statistics_resumes_and_loads(tmp_path: Path) -> None:
     recipe = replace(STATISTICS, model="linear", features="scattering", centre=20.0)
     answer = train(recipe, tmp_path)
-    assert answer["guarantee"]["status"] == "proved"
+    assert answer.guarantee.status == "proved"
     assert train(recipe, tmp_path, resume=True) == answer
     dataset = features_of(recipe)
     loaded = load(tmp_path, model_of(recipe, dataset)).model

@@ -17,10 +17,10 @@ RECIPE = Recipe(data="digits", epochs=4.0, seed=3)
 
 def test_it_learns_and_promises_nothing(tmp_path: Path) -> None:
     answer = train_plain(RECIPE, tmp_path)
-    assert answer["accuracy"] > 0.9
-    assert answer["guarantee"]["status"] == "none"
-    assert answer["guarantee"]["epsilon"] is None
-    assert answer["optimizer"]["lr"] in plain.RATES
+    assert answer.accuracy > 0.9
+    assert answer.guarantee.status == "none"
+    assert answer.epsilon is None
+    assert answer.optimizer.lr in plain.RATES
     assert (tmp_path / "model.safetensors").exists()
 
 

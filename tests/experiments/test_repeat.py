@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from reticent.experiments.plain import train_plain
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.repeat import put_back, repeatable
 from reticent.experiments.training import set_aside, train
+from reticent.results import Kind, Result, read_result
 
 RECIPES: dict[str, dict[str, Any]] = {
     "plain": {},
@@ -30,7 +30,7 @@ RECIPES: dict[str, dict[str, Any]] = {
 }
 
 
-def trained(kind: str, folder: Path) -> dict[str, Any]:
+def trained(kind: str, folder: Path) -> Result:
     recipe = Recipe(data="digits", epochs=1.0, seed=3, **RECIPES[kind])
     return train_plain(recipe, folder) if kind == "plain" else train(recipe, folder)
 
@@ -38,10 +38,14 @@ def trained(kind: str, folder: Path) -> dict[str, Any]:
 @pytest.mark.parametrize("kind", RECIPES)
 def test_the_same_examples_and_coins_give_the_same_model(kind: str, tmp_path: Path) -> None:
     trained(kind, tmp_path)
-    again = repeatable(json.loads((tmp_path / "result.json").read_text()))
+    again = repeatable(read_result(tmp_path))
     once_more = again.train(again.dataset.train, seed=3).model.state_dict()
     for name, weights in load_file(tmp_path / "model.safetensors").items():
         assert torch.equal(weights, once_more[name]), name
+
+
+def result(recipe: Recipe, kind: Kind = "private") -> Result:
+    return Result(run="run", label="run", recipe=recipe.to_json(), kind=kind)
 
 
 def rows(x: torch.Tensor) -> list[list[float]]:
@@ -50,8 +54,9 @@ def rows(x: torch.Tensor) -> list[list[float]]:
 
 @pytest.mark.parametrize(("kind", "aside"), [("plain", None), ("hold-out", 100), ("advreg", 575), ("selena", None)])
 def test_what_is_set_aside_and_what_is_learned_from_are_all_there_is(kind: str, aside: int | None) -> None:
-    answer = {"recipe": Recipe(data="digits", seed=3, **RECIPES[kind]).to_json()}
-    found = repeatable(answer | ({"optimizer": {"name": "adam"}} if kind == "plain" else {}))
+    found = repeatable(
+        result(Recipe(data="digits", seed=3, **RECIPES[kind]), "plain" if kind == "plain" else "private")
+    )
     assert (None if found.aside is None else len(found.aside)) == aside
     parts = [found.dataset.train.x] + ([] if found.aside is None else [found.aside.x])
     assert rows(torch.cat(parts)) == rows(data.load("digits").train.x)
@@ -61,7 +66,7 @@ def test_advreg_learned_from_the_rows_it_says() -> None:
     recipe = Recipe(data="digits", method="advreg", epochs=1.0, seed=3)
     dataset = data.load("digits")
     found: Any = defend("advreg", lambda: model_of(recipe.filled(), dataset), dataset.train, epochs=1, seed=3)
-    again = repeatable({"recipe": recipe.to_json()})
+    again = repeatable(result(recipe))
     assert torch.equal(again.dataset.train.x, dataset.train.x[found.members])
     assert again.aside is not None
     assert torch.equal(again.aside.x, dataset.train.x[found.reference])
@@ -69,7 +74,7 @@ def test_advreg_learned_from_the_rows_it_says() -> None:
 
 def test_advreg_without_a_seed_cannot_be_attacked_rightly_and_says_so() -> None:
     with pytest.raises(SettingError, match="train it with a seed"):
-        repeatable({"recipe": Recipe(data="digits", method="advreg").to_json()})
+        repeatable(result(Recipe(data="digits", method="advreg")))
 
 
 @pytest.mark.parametrize("size", [1, 40, 1337])

@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from reticent.accounting import Guarantee
 from reticent.cli import app
 from reticent.errors import SettingError, UnknownName
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.reproduce import beside, jobs_of, minutes_of
 from reticent.experiments.tables import TableCell, find_table, papers, read_tables
+from reticent.results import Effort, Result
 
 TABLE = """
 title = "A small paper"
@@ -171,8 +173,16 @@ def test_failed_runs_are_counted_apart() -> None:
     cell = TableCell(
         row="r", column="", recipe=Recipe(epsilon=1.0), as_claimed=None, printed=50.0, minutes=None, ours=("lr",)
     )
-    good = {"status": "done", "accuracy": 0.6, "epsilon": 1.0, "claimed_epsilon": None, "delta": 1e-5, "cpu_seconds": 6}
-    row = beside(cell, [good, {"status": "failed"}])
+    good = Result(
+        run="r-seed0",
+        label="r",
+        recipe=cell.recipe.to_json(),
+        accuracy=0.6,
+        guarantee=Guarantee("proved", 1.0, 1e-5),
+        effort=Effort(cpu_seconds=6.0),
+    )
+    bad = Result(run="r-seed1", label="r", recipe=cell.recipe.to_json(), status="failed", error="no luck")
+    row = beside(cell, [good, bad])
     assert (row.seeds, row.failed, row.accuracy, row.minutes) == (1, 1, 60.0, 0.1)
-    nothing = beside(cell, [{"status": "failed"}])
+    nothing = beside(cell, [bad])
     assert (nothing.accuracy, nothing.epsilon, nothing.difference, nothing.failed) == (None, None, None, 1)

@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 
-from reticent.errors import ResumeError, SettingError
+from reticent.errors import DataError, ResumeError, SettingError
 from reticent.experiments.job import Job, claim, perform
 from reticent.experiments.locks import locked
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.sweep import sweep
+from reticent.experiments.training import train
 
 SCRIPT = """
 import sys
@@ -83,7 +84,7 @@ def test_after_kill_9_of_everything_the_same_call_ends_as_if_nothing_had_happene
     assert "run2" in begun - done, "the kill must hit a run at work"
     again = sweep(jobs(**EPOCHS), killed, processes=2, watcher=seen)
     assert set(seen.names("began")) == EPOCHS.keys() - done, "what is done is not run again"
-    assert {record["run"] for record in again if record["resumed"]} == begun - done
+    assert {result.run for result in again if result.effort.resumed} == begun - done
     sweep(jobs(**EPOCHS), whole, processes=2, watcher=seen)
     assert essence(killed) == essence(whole)
     assert lines_of_rounds(killed) == lines_of_rounds(whole), "a round is missing or written twice"
@@ -95,15 +96,15 @@ def test_a_killed_worker_is_reported_and_the_others_finish(tmp_path: Path, seen:
             if job.name == "long" and done == 5:
                 os.kill(worker_in(tmp_path / "runs" / job.name), signal.SIGKILL)
 
-    records = sweep(jobs(short=1.0, long=30.0, other=1.0), tmp_path, processes=2, watcher=Killer())
-    assert [record["status"] for record in records] == ["done", "failed", "done"]
-    assert "SIGKILL" in records[1]["error"]
+    results = sweep(jobs(short=1.0, long=30.0, other=1.0), tmp_path, processes=2, watcher=Killer())
+    assert [result.status for result in results] == ["done", "failed", "done"]
+    assert "SIGKILL" in results[1].error
     lines = map(json.loads, (tmp_path / "results.jsonl").read_text().splitlines())
     assert {line["run"]: line["status"] for line in lines} == {"short": "done", "long": "failed", "other": "done"}
     again = sweep(jobs(short=1.0, long=30.0, other=1.0), tmp_path, processes=2, watcher=seen)
-    assert [record["status"] for record in again] == ["done"] * 3
+    assert [result.status for result in again] == ["done"] * 3
     assert seen.names("began") == ["long"]
-    assert again[1]["resumed"]
+    assert again[1].effort.resumed
 
 
 def worker_in(folder: Path) -> int:
@@ -118,8 +119,8 @@ def worker_in(folder: Path) -> int:
 def test_a_failed_run_may_be_tried_again_with_other_settings(tmp_path: Path, seen: Any) -> None:
     bad = Job(name="run", label="dpsgd", recipe=Recipe(data="digits", epochs=1.0, epsilon=-1.0, seed=0))
     good = Job(name="run", label="dpsgd", recipe=Recipe(data="digits", epochs=1.0, epsilon=3.0, seed=0))
-    assert sweep([bad], tmp_path, processes=1, watcher=seen)[0]["status"] == "failed"
-    assert sweep([good], tmp_path, processes=1, watcher=seen)[0]["status"] == "done"
+    assert sweep([bad], tmp_path, processes=1, watcher=seen)[0].status == "failed"
+    assert sweep([good], tmp_path, processes=1, watcher=seen)[0].status == "done"
 
 
 def test_runs_are_the_same_however_many_at_a_time(tmp_path: Path, seen: Any) -> None:
@@ -145,7 +146,37 @@ def test_a_folder_of_an_older_version_is_gone_on_with(tmp_path: Path) -> None:
         (tmp_path / name).write_text(json.dumps(stored))
     (tmp_path / "record.json").unlink()
     claim(job, tmp_path)
-    assert perform(job, tmp_path, lambda _done, _total: None)["status"] == "done"
+    assert perform(job, tmp_path, lambda _done, _total: None).status == "done"
     other = replace(job, recipe=replace(job.recipe, centre=20.0))
     with pytest.raises(ResumeError, match="centre"):
         claim(other, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["job.json", "record.json"])
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"recipe": 3}'])
+def test_damaged_files_are_told_before_anything_is_run(tmp_path: Path, seen: Any, name: str, text: str) -> None:
+    folder = tmp_path / "runs" / "one"
+    folder.mkdir(parents=True)
+    (folder / name).write_text(text)
+    with pytest.raises(DataError, match=name):
+        sweep(jobs(one=1.0), tmp_path, processes=1, watcher=seen)
+    if name == "record.json":
+        with pytest.raises(DataError, match=name):
+            sweep(jobs(another=1.0), tmp_path, processes=1, watcher=seen)
+    assert seen.events == []
+
+
+def test_a_damaged_answer_is_told_when_a_run_is_resumed(tmp_path: Path) -> None:
+    (tmp_path / "result.json").write_text("{")
+    with pytest.raises(DataError, match=r"result\.json is not JSON"):
+        train(Recipe(data="digits", epsilon=3.0, epochs=1, seed=0), tmp_path, resume=True)
+
+
+def test_a_recipe_of_a_newer_version_is_refused_by_the_name_of_its_setting(tmp_path: Path) -> None:
+    recipe = Recipe(data="digits", epsilon=3.0, epochs=1, seed=0)
+    train(recipe, tmp_path)
+    stored = json.loads((tmp_path / "result.json").read_text())
+    stored["recipe"]["colour"] = "blue"
+    (tmp_path / "result.json").write_text(json.dumps(stored))
+    with pytest.raises(DataError, match="colour is not known here"):
+        train(recipe, tmp_path, resume=True)

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import reticent as rt
 from reticent.cli.train import train
-from reticent.errors import SettingError
+from reticent.errors import DataError, SettingError
 from reticent.experiments.tracking import JsonLines, TensorBoard, write_private_diagnostics
 
 app = typer.Typer()
@@ -81,6 +81,14 @@ def test_after_a_crash_no_round_is_missing_or_double(blobs: tuple[Tensor, Tensor
         file.write('{"round": 6, "of"')  # the crash came while it was written
     track(make(blobs, folder=tmp_path / "run", resume=True), path)
     assert [line["round"] for line in read(path)] == list(range(1, 9))
+
+
+def test_a_file_of_something_else_is_not_cut(blobs: tuple[Tensor, Tensor], tmp_path: Path) -> None:
+    path = tmp_path / "rounds.jsonl"
+    path.write_text('{"colour": "blue"}\n')
+    with pytest.raises(DataError, match="round is missing"):
+        track(make(blobs), path)
+    assert path.read_text() == '{"colour": "blue"}\n'
 
 
 def test_private_diagnostics_are_marked_and_for_the_owner_only(blobs: tuple[Tensor, Tensor], tmp_path: Path) -> None:

@@ -164,3 +164,159 @@ def test_batch_norm_that_a_model_holds_in_eval_mode_passes():
             return super().train(False)
 
     check(nn.Sequential(nn.Linear(3, 3), Frozen(3)).train(), total, torch.randn(4, 3))
+
+
+def per_example_mean(model, x):
+    return total(model, x) / len(x)
+
+
+def hardest(model, x):
+    losses = total(model, x)
+    return losses * (losses >= losses.topk(min(4, len(losses))).values[-1])
+
+
+def batch_norm_in_large_batches(model, x):
+    y = model(x)
+    y = (y - y.mean(0)) / (y.std(0) + 1) if len(y) > 8 else y
+    return y.square().sum(1)
+
+
+def by_position(model, x):
+    return total(model, x) * (1 + torch.arange(len(x)))
+
+
+def weighted_by_detached_others(model, x):
+    losses = total(model, x)
+    return losses + 0.5 * (losses.mean() - losses.mean().detach())
+
+
+def cut_at_the_batch(model, x):
+    losses = total(model, x)
+    return losses if len(x) < 60 else losses.clamp(max=losses.detach().median())
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        per_example_mean,
+        hardest,
+        batch_norm_in_large_batches,
+        by_position,
+        weighted_by_detached_others,
+        cut_at_the_batch,
+    ],
+)
+def test_mixing_that_few_equal_rows_do_not_show_is_refused(loss):
+    with pytest.raises(ModelError, match="mixes examples"):
+        check(nn.Linear(3, 2), loss, torch.rand(4, 3))
+
+
+def test_mixing_from_a_size_on_is_found_if_that_size_is_asked_for():
+    def late(model, x):
+        return total(model, x) / (1 if len(x) < 100 else 2)
+
+    check(nn.Linear(3, 2), late, torch.rand(4, 3))
+    with pytest.raises(ModelError, match="the loss mixes examples"):
+        check(nn.Linear(3, 2), late, torch.rand(4, 3), most=128)
+
+
+class Tagger(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.out = nn.Embedding(50, 4), nn.Linear(4, 5)
+
+    def forward(self, tokens):
+        return self.out(self.words(tokens))
+
+
+def token_losses(model, batch):
+    tokens, labels = batch
+    logits = model(tokens).flatten(0, 1)
+    losses = functional.cross_entropy(logits, labels.flatten(), reduction="none", ignore_index=-100)
+    return losses.view(labels.shape).sum(1)
+
+
+def mean_over_all_tokens(model, batch):
+    """As large libraries have it."""
+    return token_losses(model, batch) / (batch[1] != -100).sum()
+
+
+def mean_over_all_tokens_for_each_row(model, batch):
+    """The same times the number of rows, which hides it where all rows are full."""
+    return token_losses(model, batch) * len(batch[0]) / (batch[1] != -100).sum()
+
+
+def mean_over_words_of_the_batch(model, batch):
+    """Padding is 0 here."""
+    return token_losses(model, batch) * len(batch[0]) / (batch[0] != 0).sum().clamp(min=1)
+
+
+def mean_over_own_tokens(model, batch):
+    return token_losses(model, batch) / (batch[1] != -100).sum(1).clamp(min=1)
+
+
+TOKENS = torch.ones(4, 7, dtype=torch.int64), torch.zeros(4, 7, dtype=torch.int64)
+
+
+@pytest.mark.parametrize(
+    "loss", [mean_over_all_tokens, mean_over_all_tokens_for_each_row, mean_over_words_of_the_batch]
+)
+def test_losses_divided_by_a_count_over_the_batch_are_refused(loss):
+    with pytest.raises(ModelError, match="the loss mixes examples"):
+        check(Tagger(), loss, TOKENS)
+
+
+def test_losses_divided_by_an_examples_own_count_pass():
+    check(Tagger(), mean_over_own_tokens, TOKENS)
+
+
+def rare_words_share(model, batch):
+    """Only words from the middle of the table are counted over the batch."""
+    counted = ((batch[0] > 20) & (batch[0] < 40)).sum()
+    return token_losses(model, batch) / (1 + counted)
+
+
+def test_whole_numbers_are_tried_over_the_range_a_model_takes():
+    with pytest.raises(ModelError, match="the loss mixes examples"):
+        check(Tagger(), rare_words_share, TOKENS)
+
+
+class Ended(nn.Module):
+    """Needs an end token in every row, as made-up rows do not have."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.out = nn.Embedding(50, 4), nn.Linear(4, 2)
+
+    def forward(self, tokens):
+        if not (tokens == 49).any(1).all():
+            raise ValueError("a row without an end token")
+        return self.out(self.words(tokens).mean(1))
+
+
+def test_public_rows_serve_where_made_up_ones_do_not():
+    public = torch.randint(49, (5, 6))
+    public[:, -1] = 49
+    made = torch.ones(4, 6, dtype=torch.int64)
+    with pytest.raises(ValueError, match="end token") as refused:
+        check(Ended(), total, made)
+    assert "probes" in refused.value.__notes__[0]
+    check(Ended(), total, made, probes=public)
+    with pytest.raises(ModelError, match="the loss mixes examples"):
+        check(Ended(), per_example_mean, made, probes=public)
+
+
+def test_lengths_of_zero_are_not_needed():
+    class Reader(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.read = nn.GRU(3, 2, batch_first=True)
+
+        def forward(self, x, lengths):
+            packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+            return self.read(packed)[1][0]
+
+    batch = torch.rand(4, 5, 3), torch.tensor([0, 1, 0, 1])
+    check(Reader(), lambda model, batch: model(*batch).sum(1), batch)
+    with pytest.raises(ModelError, match="the loss mixes examples"):
+        check(Reader(), lambda model, batch: model(*batch).sum(1) / batch[1].float().mean(), batch)

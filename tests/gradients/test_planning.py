@@ -10,9 +10,10 @@ from gradient_oracle import assert_exact, clip, each_row, error, loss_of
 from torch import nn
 from torch.nn import functional
 
-from reticent.gradients import norms, norms_and_sum, planning
+from reticent.gradients import norms, norms_and_sum, planning, proving
+from reticent.gradients.following import Place
 from reticent.gradients.forms import Dense, Outer
-from reticent.gradients.layouts import Layout, find
+from reticent.gradients.layouts import Layout
 from reticent.gradients.registry import RULES, Rule
 from reticent.gradients.rules.linear import linear
 
@@ -52,39 +53,31 @@ def test_a_planted_wrong_rule_is_caught_and_not_used(wrong, monkeypatch, caplog)
 
 @pytest.mark.parametrize("wrong", [forgets_the_bias, squares_before_adding])
 def test_the_oracle_of_these_tests_catches_it_as_well(wrong, monkeypatch):
-    monkeypatch.setattr("reticent.gradients.planning._prove", lambda *_: None)
+    monkeypatch.setattr("reticent.gradients.planning.prove", lambda *_: None)
     monkeypatch.setitem(RULES, functional.linear, Rule(wrong))
     with pytest.raises(AssertionError):
         assert_exact(nn.Linear(3, 4), torch.randn(4, 5, 3))
 
 
-def reached(layout, n=3, positions=4):
-    """Gradients that reach the entries of one example each."""
-    found = []
-    for i in range(n):
-        owner = torch.arange(n)[:, None].expand(n, positions) == i
-        match layout:
-            case Layout.FIRST:
-                found.append(owner)
-            case Layout.SECOND:
-                found.append(owner.T)
-            case Layout.MAJOR:
-                found.append(owner.flatten())
-            case Layout.MINOR:
-                found.append(owner.T.flatten())
-            case Layout.NOWHERE:
-                found.append(torch.ones_like(owner))
-    return found
+PLACES = {
+    Layout.FIRST: (Place(0), torch.arange(3)[:, None].expand(3, 4)),
+    Layout.SECOND: (Place(1), torch.arange(3).expand(4, 3)),
+    Layout.MAJOR: (Place(0, after=4), torch.arange(3).repeat_interleave(4)),
+    Layout.MINOR: (Place(0, before=4), torch.arange(3).repeat(4)),
+}
 
 
-@pytest.mark.parametrize("positions", [2, 3, 4])
 @pytest.mark.parametrize("layout", list(Layout))
-def test_layouts_are_found_from_what_each_loss_reaches(layout, positions):
-    gradients = reached(layout, positions=positions)
-    assert find(gradients) is layout
-    if layout is not Layout.NOWHERE:
-        own = torch.stack([layout.first(gradient, 3).flatten(1).any(1) for gradient in gradients])
-        assert torch.equal(own, torch.eye(3, dtype=torch.bool))
+def test_a_layout_shows_each_example_its_own(layout):
+    place, owners = PLACES[layout]
+    assert Layout.of(place) is layout
+    own = layout.first(owners, 3)
+    assert torch.equal(own, torch.arange(3)[:, None].expand_as(own))
+
+
+@pytest.mark.parametrize("place", [Place(2), Place(1, after=2), Place(0, 2, 2), Place(0, order=torch.arange(3))])
+def test_no_rule_is_used_where_none_was_written_for(place):
+    assert Layout.of(place) is None
 
 
 def test_a_model_that_mixes_examples_is_left_to_the_general_path(caplog):
@@ -98,13 +91,13 @@ def test_a_model_that_mixes_examples_is_left_to_the_general_path(caplog):
             return self.two(y - y.mean(0))
 
     norms_and_sum(Centred(), loss_of, torch.randn(4, 3), clip)
-    assert "one.weight" in caplog.text
+    assert "goes across examples" in caplog.text
 
 
 def test_the_proof_holds_one_examples_gradient_at_a_time(monkeypatch):
     """A large model has no room for more."""
     seen: list[weakref.ref[torch.Tensor]] = []
-    real = planning.gradients_of
+    real = proving.gradients_of
 
     def watched(*args, **kwargs):
         assert not any(gradient() is not None for gradient in seen), "an earlier example's gradient is still held"
@@ -112,7 +105,7 @@ def test_the_proof_holds_one_examples_gradient_at_a_time(monkeypatch):
         seen.extend(weakref.ref(gradient) for gradient in found.values())
         return found
 
-    monkeypatch.setattr(planning, "gradients_of", watched)
+    monkeypatch.setattr(proving, "gradients_of", watched)
     norms(nn.Linear(4, 3), lambda model, x: model(x).sum(1), torch.randn(5, 4))
     assert len(seen) == 2 * planning.PROBED
 
@@ -157,27 +150,39 @@ def test_weights_that_hide_the_examples_at_first_do_not_mislead_later(start):
 
     norms(model, losses, (x, y))
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items()), "weights are given back"
-    [plan] = planning._plans[model].values()
-    assert plan.layouts["linear", ("layer.weight", "layer.bias")] is Layout.MINOR
+    [entry] = planning._plans[model].values()
+    assert (("linear", ("layer.weight", "layer.bias")), Layout.MINOR) in entry.plan.proved
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter))
     torch.testing.assert_close(norms(model, losses, (x, y)), each())
 
 
-def test_what_no_weights_reveal_takes_the_general_path(caplog):
-    class Cut(nn.Module):
-        """The layer's output counts for nothing, whatever the weights are, though it leads to the loss."""
+class Gated(nn.Module):
+    """The layer's output counts for nothing while the gate is shut, whatever the weights are."""
 
-        def __init__(self):
-            super().__init__()
-            self.layer, self.out = nn.Linear(4, 4), nn.Linear(4, 2)
+    def __init__(self):
+        super().__init__()
+        self.layer, self.out, self.gate = nn.Linear(4, 4), nn.Linear(4, 2), torch.zeros(())
 
-        def forward(self, x):
-            return self.out(x.mean(1)) + 0 * self.layer(x.transpose(0, 1).flatten(0, 1)).sum()
+    def forward(self, x):
+        return self.out(x.mean(1)) + self.gate * self.layer(x.transpose(0, 1)).mean((0, 2))[:, None]
 
-    norms(Cut(), lambda model, x: model(x).sum(1), torch.randn(5, 6, 4))
-    assert "general path" in caplog.text
+
+def test_what_no_weights_reveal_takes_the_general_path_until_it_shows(caplog):
+    model, x = Gated(), torch.randn(5, 6, 4)
+
+    def ask():
+        found = norms_and_sum(model, loss_of, x, clip)
+        assert error(found, each_row(model, loss_of, x)) < 1e-5
+
+    ask()
+    [entry] = planning._plans[model].values()
+    assert "prove no rule" in caplog.text
+    model.gate.fill_(1.0)
+    for _ in range(40):
+        ask()
+    assert entry.plan is not None
 
 
 def test_a_layer_that_leads_nowhere_costs_no_speed(caplog):
@@ -192,6 +197,24 @@ def test_a_layer_that_leads_nowhere_costs_no_speed(caplog):
 
     norms(Spare(), lambda model, x: model(x).sum(1), torch.randn(5, 4))
     assert "general path" not in caplog.text
+
+
+def test_a_layer_that_led_nowhere_is_not_trusted_when_it_leads_somewhere():
+    class Spare(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.spare, self.out, self.used = nn.Linear(4, 2), nn.Linear(4, 2), False
+
+        def forward(self, x):
+            spare = self.spare(x)
+            return self.out(x) + spare if self.used else self.out(x)
+
+    model, x = Spare(), torch.randn(5, 4)
+    for used in (False, True):
+        model.used = used
+        assert error(norms_and_sum(model, loss_of, x, clip), each_row(model, loss_of, x)) < 1e-5
+    [entry] = planning._plans[model].values()
+    assert not entry.plan.idle
 
 
 class Sideways(nn.Module):
@@ -212,3 +235,22 @@ class Sideways(nn.Module):
 def test_recurrent_layers_are_proved_where_gradients_are(start, caplog):
     norms(Sideways(start), lambda model, x: model(x).sum(1), torch.randn(5, 6, 4))
     assert "general path" in caplog.text
+
+
+def test_made_up_rows_are_tried_until_the_model_runs(caplog):
+    class Picky(nn.Module):
+        """Takes no length of 0."""
+
+        def __init__(self):
+            super().__init__()
+            self.out = nn.Linear(4, 2)
+
+        def forward(self, x, lengths):
+            assert not isinstance(lengths, torch.Tensor) or lengths.dtype == torch.int64
+            packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+            out, _ = nn.utils.rnn.pad_packed_sequence(packed, batch_first=True, total_length=x.shape[1])
+            return self.out(out.mean(1))
+
+    model, batch = Picky(), (torch.randn(5, 6, 4), torch.tensor([3, 1, 6, 2, 2]))
+    assert error(norms_and_sum(model, loss_of, batch, clip), each_row(model, loss_of, batch)) < 1e-5
+    assert not caplog.records

@@ -93,3 +93,13 @@ def test_what_cannot_be_stacked_is_refused():
         Stack([nn.Linear(2, 1), nn.Linear(3, 1)])
     with pytest.raises(ValueError, match="2 models need as many batches, got 3"):
         Stack([nn.Linear(2, 1), nn.Linear(2, 1)]).sums(loss_of, torch.randn(3, 4, 2))
+
+
+def test_models_that_move_their_rows_are_refused():
+    models = [nn.Sequential(nn.Linear(3, 2)) for _ in range(2)]
+
+    def turned(model, x):
+        return model(x.flip(0)).sum(1).flip(0)
+
+    with pytest.raises(ModelError, match=r"cannot be stacked.*one by one"):
+        Stack(models).norms_and_sum(turned, torch.randn(2, 4, 3), torch.ones_like)

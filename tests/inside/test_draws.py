@@ -19,7 +19,7 @@ def drawn() -> np.ndarray:
     """Who took part in each of many draws, as a matrix of booleans."""
     randomness, chosen = Randomness.from_seed(0), np.zeros((TRIALS, SIZE), bool)
     for trial in range(TRIALS):
-        chosen[trial, Poisson().draw(settings(), randomness.stream(trial), {})._index] = True
+        chosen[trial, Poisson().draw(settings(), SIZE, randomness.stream(trial), {})._index] = True
     return chosen
 
 
@@ -49,7 +49,7 @@ def test_size_is_binomial(drawn: np.ndarray) -> None:
 
 
 def test_no_example_twice_and_all_within_range() -> None:
-    index = Poisson().draw(settings(1000, 0.5), Randomness.from_seed(1).stream(0), {})._index
+    index = Poisson().draw(settings(1000, 0.5), 1000, Randomness.from_seed(1).stream(0), {})._index
     assert len(np.unique(index)) == len(index)
     assert index.min() >= 0
     assert index.max() < 1000
@@ -60,7 +60,7 @@ def test_cost_does_not_grow_with_the_size() -> None:
     import tracemalloc
 
     tracemalloc.start()
-    Poisson().draw(RoundSettings(10**8, 50, 1.0, 1.0), Randomness.from_seed(1).stream(0), {})
+    Poisson().draw(RoundSettings(10**8, 50, 1.0, 1.0), 10**8, Randomness.from_seed(1).stream(0), {})
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 10**6
@@ -73,4 +73,6 @@ def test_amplification_names_the_declared_rate() -> None:
 
 
 def test_everyone_is_everyone() -> None:
-    assert np.array_equal(Everyone().draw(settings(), Randomness.from_seed(0).stream(0), {})._index, np.arange(SIZE))
+    assert np.array_equal(
+        Everyone().draw(settings(), SIZE, Randomness.from_seed(0).stream(0), {})._index, np.arange(SIZE)
+    )

@@ -6,7 +6,6 @@ from torch import nn
 
 import reticent as rt
 from reticent.errors import ModelError
-from reticent.inside.probe import watch
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -49,7 +48,7 @@ def test_computing_in_half_precision_leaves_the_sum_exact(by_hand):
             rounds=1,
             seed=0,
         )
-        probe = watch(run)
+        probe = run.watch()
         list(run)
         return probe.openings[0].sealed.double()
 

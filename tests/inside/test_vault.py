@@ -104,10 +104,10 @@ def test_a_line_cut_short_by_a_crash_is_dropped(tmp_path: Path) -> None:
     assert path.read_bytes() == whole
 
 
-def test_an_attempt_is_one_event_for_several_releases() -> None:
+def test_a_bundle_is_one_event_for_several_releases() -> None:
     event = SelectiveAttempt(0.5, 2.0, 0.5, 0.2, 0.5)
     room = vault({event: 1})
-    with room.round(0), room.attempt(event, [GRADIENT, GRADIENT]):
+    with room.round(0), room.bundle(event, [GRADIENT, GRADIENT]):
         ask_and_release(room)
         ask_and_release(room)
         with pytest.raises(SettingError, match="nothing more"):
@@ -115,10 +115,10 @@ def test_an_attempt_is_one_event_for_several_releases() -> None:
     assert room.ledger.tally() == {event: 1}
 
 
-def test_an_attempt_covers_only_what_it_says() -> None:
+def test_a_bundle_covers_only_what_it_says() -> None:
     event = SelectiveAttempt(0.5, 2.0, 0.5, 0.2, 0.5)
     room = vault({event: 1})
-    with room.round(0), room.attempt(event, [GRADIENT]), pytest.raises(SettingError, match="nothing was released"):
+    with room.round(0), room.bundle(event, [GRADIENT]), pytest.raises(SettingError, match="nothing was released"):
         room.release(room.ask(Total(), room.draw(Everyone(), SETTINGS)), GaussianNoise(2.0))
     assert len(room.ledger) == 0
 

@@ -12,7 +12,7 @@ from torch import Tensor
 import reticent as rt
 from reticent.accounting import Budget, Gaussian, Subsampled
 from reticent.errors import SettingError
-from reticent.inside import ByNorm, Everyone, NormTotal, RoundSettings, UnitDirection, UnitSum
+from reticent.inside import ByNorm, Everyone, ImportanceSettings, NormTotal, RoundSettings, UnitDirection, UnitSum
 from reticent.inside.dpis import NORM, REACH, remembered
 from reticent.outside import Selective
 
@@ -32,7 +32,7 @@ def clipped(gradients: Tensor) -> Tensor:
 
 
 def settings(total: float) -> RoundSettings:
-    return RoundSettings(SIZE, BATCH, 1.0, 1.0, norm_total=total)
+    return ImportanceSettings(SIZE, BATCH, 1.0, 1.0, norm_total=total)
 
 
 def chances(gradients: Tensor, total: float) -> tuple[Tensor, Tensor]:
@@ -86,7 +86,7 @@ def test_real_draws_agree(gradients: Tensor) -> None:
     law, draws = Law(gradients), 2000
     norms = clipped(gradients).norm(dim=1).double()
     now = settings(float(norms.sum()))
-    remembered(law.vault.memory, now, SPREAD)[REACH].copy_(SPREAD * norms)
+    remembered(law.vault.memory, len(law.vault), now, SPREAD)[REACH].copy_(SPREAD * norms)
     total, seen = torch.zeros(6, dtype=torch.float64), []
     for number in range(draws):
         with law.vault.round(number):
@@ -176,7 +176,7 @@ def test_selection_on_top_is_refused(blobs: tuple[Tensor, Tensor]) -> None:
 
 def test_nobody_drawn_is_an_answer_too() -> None:
     law = Law(torch.ones(10, 2))
-    now = RoundSettings(10, 1e-12, 1.0, 1.0, norm_total=10.0)
+    now = ImportanceSettings(10, 1e-12, 1.0, 1.0, norm_total=10.0)
     with law.vault.round(0):
         sealed = law.vault.ask(UnitSum()(law.task, UnitDirection(), now), law.vault.draw(ByNorm(), now))
     assert torch.equal(sealed._value, torch.zeros(2))

@@ -22,7 +22,7 @@ def passed(law: Law, gate: PlausibleDeniability, trials: int = TRIALS) -> float:
             draw = law.vault.draw(Partition(), law.settings)
             sealed = law.vault.ask(BatchGradient(law.task, Clip(), law.settings), draw)
             released = law.vault.release(sealed, FixedNoise(gate.std))
-            kept += gate.settle(law.proposal(torch.zeros(2), sealed=sealed, released=released))
+            kept += gate.settle(law.proposal(torch.zeros(2), sealed=sealed, released=released)).kept
     return kept / trials
 
 

@@ -37,14 +37,14 @@ def test_acceptance_probabilities_of_dpsur(beta: float, better: float, worse: fl
     for move, expected in ((-1.0, better), (1.0, worse)):
         law = Law(torch.ones(20, 1))
         proposal = law.proposal(torch.tensor([move]))
-        assert near(share(law, lambda p=proposal: gate.settle(p)), expected)
+        assert near(share(law, lambda p=proposal: gate.settle(p).kept), expected)
 
 
 def test_an_empty_validation_draw_counts_as_no_change() -> None:
     law = Law(torch.ones(20, 1))
     gate = Selective(NoisyTest(batch_size=1e-9, noise_multiplier=1.0, threshold=0.0))
     proposal = law.proposal(torch.tensor([-1.0]))
-    assert near(share(law, lambda: gate.settle(proposal)), 0.5)
+    assert near(share(law, lambda: gate.settle(proposal).kept), 0.5)
 
 
 def test_both_losses_are_on_the_same_draw() -> None:
@@ -53,7 +53,7 @@ def test_both_losses_are_on_the_same_draw() -> None:
     gate = Selective(NoisyTest(batch_size=5, noise_multiplier=1e-6, limit=1.0, threshold=-0.04))
     proposal = law.proposal(torch.tensor([9.9]), before=torch.tensor([10.0]))
     with law.vault.round(0):
-        kept = [gate.settle(proposal) for _ in range(50)]
+        kept = [gate.settle(proposal).kept for _ in range(50)]
     assert sum(kept) > 45  # all but empty draws, where the change is 0 by declaration
 
 
@@ -63,7 +63,7 @@ def test_the_smooth_test_reaches_from_low_to_high() -> None:
     for move, expected in ((-1.0, 0.8), (1.0, 0.2), (0.0, 0.4)):
         law = Law(torch.ones(20, 1))
         proposal = law.proposal(torch.tensor([move]))
-        assert near(share(law, lambda p=proposal: gate.settle(p)), expected)
+        assert near(share(law, lambda p=proposal: gate.settle(p).kept), expected)
 
 
 def test_one_example_moves_the_smooth_chance_by_at_most_its_influence() -> None:
@@ -113,10 +113,10 @@ def test_annealing_on_a_public_holdout() -> None:
     law = Law(torch.ones(20, 1))
     gate = Annealed(PublicHoldout(torch.ones(5, 1), torch.zeros(5)), cooling=10.0, max_rejections=4)
     better, worse = law.proposal(torch.tensor([-0.3]), kept=100, coin=0.999), None
-    assert gate.settle(better)
+    assert gate.settle(better).kept
     worse = law.proposal(torch.tensor([0.3]), kept=100, coin=0.001)
-    assert not gate.settle(worse)
-    assert gate.settle(law.proposal(torch.tensor([0.3]), kept=100, coin=0.001, rejections=4)), "forced after mu0"
+    assert not gate.settle(worse).kept
+    assert gate.settle(law.proposal(torch.tensor([0.3]), kept=100, coin=0.001, rejections=4)).kept, "forced after mu0"
     assert len(law.vault.ledger) == 0, "public examples cost nothing"
 
 

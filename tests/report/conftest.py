@@ -15,11 +15,12 @@ import pytest
 from scipy.special import ndtr, ndtri
 
 from reticent.accounting import Guarantee
+from reticent.results import Result
 
 EVIL = '</script><script>window.hacked = true</script> & <b>"quoted"</b>'
 
 
-def guarantee(epsilon: float | None, **rest: Any) -> dict[str, Any]:
+def guarantee(epsilon: float | None, claimed: float | None = None, **rest: Any) -> dict[str, Any]:
     if epsilon is None:
         return Guarantee("none", math.inf, 1e-5, why="the test has no noise").to_json()
     return Guarantee(
@@ -33,7 +34,7 @@ def guarantee(epsilon: float | None, **rest: Any) -> dict[str, Any]:
         excludes=("floating-point and timing side channels",),
         assumptions=("the number of examples is public",),
         seeded=True,
-        **rest,
+        as_claimed=None if claimed is None else {"epsilon": claimed} | rest,
     ).to_json()
 
 
@@ -50,28 +51,27 @@ def run(label: str, epsilon: float | None, seed: int, accuracy: float, **changes
         "kind": "private" if private else "plain",
         "status": "done",
         "error": None,
-        "data": "digits",
         "examples": 1437,
-        "model": "linear",
-        "method": method,
-        "seed": seed,
-        "target_epsilon": epsilon,
         "accuracy": accuracy,
         "accuracy_on": "fixed public 80/20 split, seed 0",
         "classes": [
             {"class": number, "examples": 30 + number, "accuracy": min(1.0, accuracy + chance.uniform(-0.08, 0.06))}
             for number in range(10)
         ],
-        "epsilon": proved,
-        "delta": 1e-5,
-        "claimed_epsilon": None,
         "guarantee": guarantee(proved),
         "rounds": rounds,
         "kept": rounds // 2 if method == "dpsur" else rounds,
         "noise_multiplier": 2.8 if private else 0.0,
         "optimizer": None if private else {"name": "adam", "lr": 0.064},
         "stages": f"Method(name={method!r}, noise_multiplier=2.8)" if private else None,
-        "recipe": {"data": "digits", "method": method, "epsilon": epsilon, "batch_size": 256.0, "seed": seed},
+        "recipe": {
+            "data": "digits",
+            "model": "linear",
+            "method": method if private else "dpsgd",
+            "epsilon": epsilon,
+            "batch_size": 256.0,
+            "seed": seed,
+        },
         "ledger": {"entries": rounds, "sha256": "0" * 64} if private else None,
         "epsilon_by_round": [[n, proved * math.sqrt(n / rounds)] for n in range(1, rounds + 1, 14)] if proved else None,
         "wall_seconds": 2.5,
@@ -88,9 +88,9 @@ def run(label: str, epsilon: float | None, seed: int, accuracy: float, **changes
 
 def failed(label: str, epsilon: float, seed: int, error: str) -> dict[str, Any]:
     """The record of a run that did not."""
-    names = ("run", "label", "kind", "data", "method", "seed", "target_epsilon", "recipe")
+    names = ("run", "label", "kind", "recipe")
     whole = run(label, epsilon, seed, 0.0)
-    nothing = {"status": "failed", "error": error, "accuracy": None, "epsilon": None, "guarantee": None}
+    nothing = {"status": "failed", "error": error, "accuracy": None, "guarantee": None}
     return {name: whole[name] for name in names} | nothing
 
 
@@ -130,9 +130,14 @@ def everything() -> list[dict[str, Any]]:
         for epsilon, more in ((1.0, 0.0), (3.0, 0.07)):
             for label, accuracy in reached.items():
                 shaken = accuracy + more + 0.01 * math.sin(7 * seed + len(label))
-                claim = {"claimed_epsilon": epsilon * 0.7} if method_of(label) == "dpsur" else {}
-                runs.append(run(label, epsilon, seed, shaken, **claim))
+                claimed = epsilon * 0.7 if method_of(label) == "dpsur" else None
+                runs.append(run(label, epsilon, seed, shaken, guarantee=guarantee(epsilon, claimed)))
     return [*runs, failed("sa_dpsgd", 1.0, 0, f"no noise reaches epsilon 1: {EVIL}")]
+
+
+def results(runs: list[dict[str, Any]]) -> list[Result]:
+    """The records as they are read."""
+    return [Result.from_json(run) for run in runs]
 
 
 def method_of(label: str) -> str:

@@ -29,9 +29,10 @@ def test_right_guesses(epsilon: float, delta: float) -> None:
 
 def test_without_a_guarantee_everything_is_permitted() -> None:
     assert caught_at_most(0.0, None, 1e-5) == right_at_most(None, 1e-5) == 1.0
-    assert set(permitted_curve(None, 1e-5)["tpr"]) == {1.0}
+    assert set(permitted_curve(None, 1e-5).tpr) == {1.0}
 
 
 def test_a_perfect_attack_lies_beyond_the_curve() -> None:
     """The curve must be able to raise the alarm: it stays below 1 where the guarantee says something."""
-    assert max(tpr for fpr, tpr in zip(*permitted_curve(1.0, 1e-5).values(), strict=True) if fpr < 0.1) < 0.5
+    curve = permitted_curve(1.0, 1e-5)
+    assert max(tpr for fpr, tpr in zip(curve.fpr, curve.tpr, strict=True) if fpr < 0.1) < 0.5

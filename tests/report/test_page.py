@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import tomllib
+from dataclasses import asdict
 from html.parser import HTMLParser
 from importlib.resources import files
 from pathlib import Path
@@ -104,7 +105,7 @@ def test_private_diagnostics_are_shown_only_when_asked_for_and_flagged(folder: P
 
 def test_every_run_and_every_failure_is_in_the_tables(page: str, folder: Path) -> None:
     for run in read(folder).runs:
-        assert run["run"] in page
+        assert run.run in page
     assert "1</p>\n      <p>of 31 runs did not get to their end" in page
 
 
@@ -129,8 +130,8 @@ def test_histograms_are_those_of_the_attack(folder: Path) -> None:
     results = read(folder)
     drawn = {(entry["of"], entry["attack"]): entry for entry in facts(results, summarise(results.runs))["histograms"]}
     mine = drawn["DP-SGD, epsilon 3, seed 0", "LiRA online"]
-    stored = next(entry for entry in results.attacks if entry["attack"] == "LiRA online" and entry["run"][0] == "d")
-    assert {name: mine[name] for name in ("edges", "members", "outsiders")} == stored["histogram"]
+    stored = next(entry for entry in results.attacks if entry.attack == "LiRA online" and entry.run[0] == "d")
+    assert {name: mine[name] for name in ("edges", "members", "outsiders")} == asdict(stored.histogram)
     assert sum(mine["members"]) == pytest.approx(2000, abs=10)
 
 
@@ -156,7 +157,7 @@ def test_the_answers_of_the_attack_and_audit_commands_are_understood(folder: Pat
     audit = {"method": "dpadam", "verdict": "consistent", "lower": 0.5, "upper": None, "confidence": 0.95}
     (folder / "audit.json").write_text(json.dumps(audit))
     results = read(folder)
-    mine = [entry["attack"] for entry in results.attacks if entry["run"] == "auto_s-eps1-seed0"]
+    mine = [entry.attack for entry in results.attacks if entry.run == "auto_s-eps1-seed0"]
     assert mine == ["rmia", "blind"]
     page = write_page(folder).read_text()
     assert "DP-Adam" in page
@@ -182,7 +183,7 @@ def test_an_audit_shows_the_run_and_its_step(folder: Path) -> None:
     place = folder / "runs" / "dpsgd-eps3-seed0" / "audit.json"
     place.write_text(json.dumps(audit | {"step": step, "said_by": []}))
     (folder / "audit.json").unlink()
-    assert [(entry["name"], entry["lower"], entry["upper"]) for entry in read(folder).audits] == [
+    assert [(entry.name, entry.lower, entry.upper) for entry in read(folder).audits] == [
         ("one run, 100 canaries", 0.1, 3.0),
         ("one step", 0.8, 1.3),
     ]
@@ -212,7 +213,7 @@ def test_a_plain_run_is_called_what_it_is(tmp_path: Path) -> None:
 
     train_plain(Recipe(data="digits", epochs=1.0, seed=0), tmp_path)
     (run,) = read(tmp_path).runs
-    assert (run["label"], run["kind"]) == ("plain", "plain")
+    assert (run.label, run.kind) == ("plain", "plain")
     assert "Without privacy" in write_page(tmp_path).read_text()
 
 
@@ -231,5 +232,45 @@ def test_folders_that_hold_nothing_or_nonsense_are_told_by_name(tmp_path: Path) 
     with pytest.raises(DataError, match="holds no results"):
         read(tmp_path)
     (tmp_path / "results.jsonl").write_text("{nonsense")
-    with pytest.raises(DataError, match="not JSON"):
+    with pytest.raises(DataError, match="line 1 is not JSON"):
         read(tmp_path)
+    (tmp_path / "results.jsonl").write_text("")
+    with pytest.raises(DataError, match="no run to be shown"):
+        write_page(tmp_path)
+
+
+PLACES = ("results.jsonl", "attacks.json", "audit.json", "runs/dpsgd-eps3-seed0/attack/attack.json")
+STRANGE = ("[]", "[1]", "[[]]", "null", "7", '{"attack": "x"}', '{"verdict": 3}', "\x00", '{"attacks": [{}]}')
+
+
+@pytest.mark.parametrize("name", [*PLACES, "runs/dpsgd-eps3-seed0/private-diagnostics.jsonl"])
+@pytest.mark.parametrize("text", STRANGE)
+def test_strange_files_make_a_page_or_an_error_of_ours(folder: Path, name: str, text: str) -> None:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    said = name
+    try:
+        write_page(folder, private=True)
+    except DataError as error:
+        said = str(error)
+    assert name in said
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"auc": "high"},
+        {"members": 3.5},
+        {"fpr": [0.0]},
+        {"fpr": [None], "tpr": [1.0]},
+        {"heldout": []},
+        {"at_low_rates": [{"fpr": 0.01}]},
+        {"histogram": {"edges": [0.0], "members": [1], "outsiders": [1]}},
+    ],
+    ids=str,
+)
+def test_an_attack_with_a_wrong_field_is_an_error_of_ours(folder: Path, records: Any, change: dict[str, Any]) -> None:
+    (folder / "attacks.json").write_text(json.dumps(records.attack("mine", 0.1, 0) | change))
+    with pytest.raises(DataError, match=r"attacks\.json"):
+        write_page(folder)

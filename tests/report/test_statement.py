@@ -12,7 +12,7 @@ from reticent.report.statement import Statement
 
 def said(folder: Path, name: str) -> Statement:
     results = read(folder)
-    run = next(run for run in results.runs if run["run"] == name)
+    run = next(run for run in results.runs if run.run == name)
     return make_statement(run, results, summarise(results.runs))
 
 
@@ -22,7 +22,7 @@ def text(of: Statement) -> str:
 
 def test_it_has_all_fifteen_fields_and_none_is_empty(folder: Path) -> None:
     for run in read(folder).done:
-        fields = said(folder, run["run"]).fields
+        fields = said(folder, run.run).fields
         assert len(fields) == 15
         assert all(sentences and all(sentences) for sentences in fields.values())
 
@@ -30,7 +30,7 @@ def test_it_has_all_fifteen_fields_and_none_is_empty(folder: Path) -> None:
 def test_a_proved_guarantee_is_stated_with_its_limits(folder: Path) -> None:
     stated = said(folder, "dpsgd-eps3-seed0")
     assert stated.status == "proved"
-    assert "(3.00, 1e-05)-DP, add or remove one example" in stated.fields["Guarantee"][0]
+    assert "(3.00, 1e-05)-DP, one example's contribution removed or added" in stated.fields["Guarantee"][0]
     assert "at most 20.1 %" in stated.headline
     assert "95.3 %" in stated.fields["Limits, in plain words"][1]
     assert any("26 other private runs" in sentence for sentence in stated.fields["What is covered, and what is not"])
@@ -59,7 +59,7 @@ def test_attacks_and_audits_are_told_of_the_run_they_are_about(folder: Path) -> 
 
 
 def test_a_claim_is_never_called_proved(folder: Path, records: Any) -> None:
-    lines = [records.run("dpsur", 3.0, 0, 0.9, guarantee=records.guarantee(3.0, as_claimed={"epsilon": 2.1}))]
+    lines = [records.run("dpsur", 3.0, 0, 0.9, guarantee=records.guarantee(3.0, claimed=2.1))]
     (folder / "results.jsonl").write_text(json.dumps(lines[0]) + "\n")
     told = said(folder, "dpsur-eps3-seed0").fields["Guarantee"]
     assert "As claimed by the paper, not proved: epsilon 2.10." in told
@@ -70,4 +70,4 @@ def test_a_claim_is_never_called_proved(folder: Path, records: Any) -> None:
 
 def test_it_can_be_repeated_from_what_it_says(folder: Path) -> None:
     command = said(folder, "dpsgd-eps3-seed0").fields["To repeat it"][0]
-    assert command == "reticent train --method dpsgd --data digits --epsilon 3 --batch-size 256 --seed 0"
+    assert command == "reticent train --method dpsgd --data digits --model linear --epsilon 3 --batch-size 256 --seed 0"

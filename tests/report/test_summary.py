@@ -41,13 +41,15 @@ def test_gains_are_taken_seed_by_seed(records: Any) -> None:
     """The seeds differ by 20 points, the gain is one point in each: it must not drown in the seeds."""
     runs = [records.run("dpsgd", 3.0, seed, 0.5 + 0.2 * seed) for seed in range(3)]
     runs += [records.run("auto_s", 3.0, seed, 0.51 + 0.2 * seed) for seed in range(3)]
-    gain = summarise(runs)[1].gain
+    gain = summarise(records.results(runs))[1].gain
     assert gain is not None
     assert (gain.low, gain.mean, gain.high) == pytest.approx((0.01, 0.01, 0.01))
 
 
 def test_only_what_is_proved_is_compared(records: Any) -> None:
-    rows = {row.label: row for row in summarise(records.everything()) if row.target_epsilon in (None, 3.0)}
+    rows = {
+        row.label: row for row in summarise(records.results(records.everything())) if row.target_epsilon in (None, 3.0)
+    }
     assert rows["auto_s"].gain is not None
     assert rows["pd_sgd"].gain is rows["plain"].gain is rows["dpsgd"].gain is None
     assert rows["pd_sgd"].epsilon is None
@@ -55,19 +57,22 @@ def test_only_what_is_proved_is_compared(records: Any) -> None:
 
 def test_a_failed_seed_is_counted_and_left_out(records: Any) -> None:
     runs = [records.run("dpsgd", 3.0, 0, 0.8), records.failed("dpsgd", 3.0, 1, "no")]
-    (row,) = summarise(runs)
+    (row,) = summarise(records.results(runs))
     assert (row.seeds, row.failed) == (1, 1)
     assert row.accuracy == Spread(0.8, 0.8, 0.8, "single")
 
 
 def test_the_proved_epsilon_of_a_row_is_the_worst_of_its_seeds(records: Any) -> None:
-    runs = [records.run("dpsgd", 3.0, seed, 0.8) | {"epsilon": epsilon} for seed, epsilon in enumerate([2.9, 3.0])]
-    assert summarise(runs)[0].epsilon == 3.0
-    assert summarise([*runs, records.run("dpsgd", 3.0, 2, 0.8) | {"epsilon": None}])[0].epsilon is None
+    proved = [records.guarantee(epsilon) for epsilon in (2.9, 3.0, None)]
+    runs = records.results(
+        [records.run("dpsgd", 3.0, seed, 0.8, guarantee=stated) for seed, stated in enumerate(proved)]
+    )
+    assert summarise(runs[:2])[0].epsilon == runs[1].epsilon
+    assert summarise(runs)[0].epsilon is None
 
 
 def test_csv_has_one_line_a_row_and_reads_back(records: Any) -> None:
-    rows = summarise(records.everything())
+    rows = summarise(records.results(records.everything()))
     lines = list(csv.DictReader(to_csv(rows).splitlines()))
     assert [line["label"] for line in lines] == [row.label for row in rows]
     assert float(lines[0]["accuracy_mean"]) == rows[0].accuracy.mean  # type: ignore[union-attr]

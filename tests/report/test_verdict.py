@@ -13,7 +13,7 @@ from reticent.report.verdict import verdicts
 def compare(records: Any, dpsgd: list[float], auto_s: list[float]) -> str:
     runs = [records.run("dpsgd", 3.0, seed, accuracy) for seed, accuracy in enumerate(dpsgd)]
     runs += [records.run("auto_s", 3.0, seed, accuracy) for seed, accuracy in enumerate(auto_s)]
-    (verdict,) = verdicts(summarise(runs))
+    (verdict,) = verdicts(summarise(records.results(runs)))
     return f"{verdict.best}: {verdict.sentence}"
 
 
@@ -33,4 +33,4 @@ def test_how_sure_it_is(records: Any, dpsgd: list[float], auto_s: list[float], s
 
 
 def test_what_proves_nothing_cannot_win(records: Any) -> None:
-    assert {verdict.best for verdict in verdicts(summarise(records.everything()))} == {"AUTO-S"}
+    assert {verdict.best for verdict in verdicts(summarise(records.results(records.everything())))} == {"AUTO-S"}

@@ -1,5 +1,6 @@
 """What was released and what it costs: numbers only, no tensors, no torch."""
 
+from reticent.accounting.adjacency import Adjacency
 from reticent.accounting.budget import Allowance, Budget, Planned, RenyiFilter, Unlimited
 from reticent.accounting.events import (
     AnnealedRelease,
@@ -22,6 +23,7 @@ from reticent.accounting.renyi.curves import ORDERS, curve
 
 __all__ = [
     "ORDERS",
+    "Adjacency",
     "Allowance",
     "AnnealedRelease",
     "Budget",

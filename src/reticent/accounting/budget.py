@@ -10,11 +10,13 @@ from typing import Protocol
 
 import numpy as np
 
+from reticent.accounting.adjacency import Adjacency, check_adjacency
 from reticent.accounting.events import Event, SelectiveRelease, Tally
 from reticent.accounting.pricing import Accountant, Price, check_accountant, check_delta, price
 from reticent.accounting.renyi.concentrated import epsilon_of, rho, rho_for
 from reticent.accounting.renyi.conversions import overhead
 from reticent.accounting.renyi.curves import curve
+from reticent.accounting.renyi.replaced import replaced
 from reticent.errors import BudgetSpent, SettingError
 
 
@@ -23,18 +25,20 @@ class Budget:
     """How much privacy a run may spend.
 
     >>> Budget(3.0, 1e-5)
-    Budget(epsilon=3.0, delta=1e-05, accountant='best')
+    Budget(epsilon=3.0, delta=1e-05, accountant='best', adjacency='zero-out')
     """
 
     epsilon: float
     delta: float
     accountant: Accountant = "best"
+    adjacency: Adjacency = "zero-out"
 
     def __post_init__(self) -> None:
         if not self.epsilon > 0:
             raise SettingError(f"epsilon is {self.epsilon}: a budget must be above 0 (typical: 0.5 to 8)")
         check_delta(self.delta)
         check_accountant(self.accountant)
+        check_adjacency(self.adjacency)
 
 
 class Allowance(Protocol):
@@ -90,9 +94,9 @@ class RenyiFilter:
     (True, False)
     """
 
-    def __init__(self, order: float, epsilon: float, delta: float):
-        Budget(epsilon, delta)
-        self.order, self.epsilon, self.delta = float(order), epsilon, delta
+    def __init__(self, order: float, epsilon: float, delta: float, adjacency: Adjacency = "zero-out"):
+        Budget(epsilon, delta, adjacency=adjacency)
+        self.order, self.epsilon, self.delta, self.adjacency = float(order), epsilon, delta, adjacency
         self._orders = np.array([self.order])
         self.limit = epsilon - float(overhead(self.order, delta))
         self.spent = 0.0
@@ -105,7 +109,7 @@ class RenyiFilter:
         """The Renyi divergence of an event at the filter's order; infinite where a cap would take a share of delta."""
         if isinstance(event, SelectiveRelease) and event.cap is not None:
             return math.inf
-        return float(curve(event, self._orders)[0])
+        return float((replaced if self.adjacency == "replace" else curve)(event, self._orders)[0])
 
     def covers(self, event: Event) -> bool:
         """Whether the sum of divergences stays within the limit."""
@@ -122,7 +126,7 @@ class RenyiFilter:
         _refuse_pld(accountant)
         epsilon = self.epsilon if delta == self.delta else max(0.0, self.limit + float(overhead(self.order, delta)))
         why = f"Renyi filter of order {self.order:g}, fixed before the run"
-        return Price(epsilon, delta, "rdp", self.order, epsilon, None, why)
+        return Price(epsilon, delta, "rdp", self.order, epsilon, None, why, self.adjacency)
 
 
 class ConcentratedFilter:

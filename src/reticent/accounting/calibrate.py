@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from reticent.accounting.adjacency import Adjacency
 from reticent.accounting.budget import Budget
 from reticent.accounting.events import Gaussian, Subsampled, Tally
 from reticent.accounting.pricing import Accountant
@@ -19,7 +20,12 @@ ENDLESS = 10**12
 
 
 def noise_multiplier(
-    epsilon: float, delta: float, sample_rate: float, steps: int, accountant: Accountant = "best"
+    epsilon: float,
+    delta: float,
+    sample_rate: float,
+    steps: int,
+    accountant: Accountant = "best",
+    adjacency: Adjacency = "zero-out",
 ) -> float:
     """The least noise multiplier whose price stays within (epsilon, delta).
 
@@ -28,7 +34,8 @@ def noise_multiplier(
     True
     """
     _check_rate(sample_rate)
-    return least_noise(lambda noise: steps_of(sample_rate, noise, steps), Budget(epsilon, delta, accountant))
+    budget = Budget(epsilon, delta, accountant, adjacency)
+    return least_noise(lambda noise: steps_of(sample_rate, noise, steps), budget)
 
 
 def least_noise(tally_of: Callable[[float], Tally], budget: Budget) -> float:
@@ -58,7 +65,8 @@ def within(events: Tally, budget: Budget) -> bool:
     >>> within({Gaussian(10.0): 7}, Budget(1.0, 1e-5))
     True
     """
-    return price_of(events, budget.delta, accountant=budget.accountant) <= budget.epsilon
+    cost = price_of(events, budget.delta, accountant=budget.accountant, adjacency=budget.adjacency)
+    return cost <= budget.epsilon
 
 
 def largest(affords: Callable[[int], bool], most: int | None = None) -> int:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal
 from typing import Any, Literal
 
+from reticent.accounting.adjacency import WORDS, Adjacency, read_adjacency
 from reticent.accounting.pricing import Price
 
 Status = Literal["proved", "as_claimed", "none"]
 
-ADJACENCY = "add or remove one example"
+LETTERS = {"per_attempt": "S", "per_accepted": "C", "naive": "F"}
+"""How docs/accounting.md and older files call the routes of selective release."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +24,7 @@ class Guarantee:
     status: Status
     epsilon: float
     delta: float
-    adjacency: str = ADJACENCY
+    adjacency: Adjacency = "zero-out"
     accountant: str = ""
     route: str = ""
     order: float | None = None
@@ -37,7 +40,7 @@ class Guarantee:
     def __str__(self) -> str:
         """One line, epsilon rounded up.
 
-        >>> print(Guarantee("proved", 2.991, 1e-5, accountant="pld"))
+        >>> print(Guarantee("proved", 2.991, 1e-5, "add-or-remove", accountant="pld"))
         (3.00, 1e-05)-DP, add or remove one example, proved (PLD)
         >>> print(Guarantee("none", math.inf, 1e-5, why="the test has no noise"))
         no differential privacy: the test has no noise
@@ -45,7 +48,7 @@ class Guarantee:
         if self.status == "none" or math.isinf(self.epsilon):
             return f"no differential privacy: {self.why or 'nothing is proved'}"
         how = {"proved": f"proved ({self.accountant.upper()})", "as_claimed": "as claimed by the paper"}[self.status]
-        line = f"({round_up(self.epsilon)}, {self.delta:.4g})-DP, {self.adjacency}, {how}"
+        line = f"({round_up(self.epsilon)}, {delta_up(self.delta)})-DP, {WORDS[self.adjacency]}, {how}"
         return line + ("; seeded: for reproduction, not for release" if self.seeded else "")
 
     def to_json(self) -> dict[str, Any]:
@@ -54,7 +57,7 @@ class Guarantee:
         >>> Guarantee("none", math.inf, 1e-5).to_json()["epsilon"] is None
         True
         """
-        data = dataclasses.asdict(self)
+        data = dataclasses.asdict(self) | {"route": LETTERS.get(self.route, self.route), "route_name": self.route}
         return {name: _plain(value) for name, value in data.items()}
 
     @classmethod
@@ -69,6 +72,9 @@ class Guarantee:
         }
         if values["epsilon"] is None:
             values["epsilon"] = math.inf
+        values["adjacency"] = read_adjacency(values.get("adjacency", "zero-out"))
+        names = {letter: name for name, letter in LETTERS.items()}
+        values["route"] = values.pop("route_name", names.get(values["route"], values["route"]))
         return cls(**values)
 
     @classmethod
@@ -85,13 +91,23 @@ class Guarantee:
 def round_up(epsilon: float, digits: int = 2) -> str:
     """Epsilon in print: never below the number itself.
 
-    >>> round_up(2.991), round_up(3.0), round_up(0.00123), round_up(123.401)
-    ('3.00', '3.00', '0.0013', '123.41')
+    >>> round_up(2.991), round_up(3.0), round_up(3.0000000049), round_up(0.00123), round_up(123.401)
+    ('3.00', '3.00', '3.01', '0.0013', '123.41')
     """
     if 0 < epsilon < 0.1:
         digits = 1 - math.floor(math.log10(epsilon))
-    rounded = math.ceil(round(epsilon * 10**digits, 6)) / 10**digits
-    return f"{rounded:.{digits}f}"
+    # Of the shortest decimal that is the number: the float nearest to 0.1 is above it, and yet prints as 0.1.
+    return str(Decimal(repr(float(epsilon))).quantize(Decimal(1).scaleb(-digits), ROUND_CEILING))
+
+
+def delta_up(delta: float) -> str:
+    """Delta in print, of four digits: never below the number itself.
+
+    >>> delta_up(1e-5), delta_up(1.00049e-5), delta_up(1 / 600_000)
+    ('1e-05', '1.001e-05', '1.667e-06')
+    """
+    exact = Decimal(repr(float(delta)))
+    return f"{float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - 3), ROUND_CEILING)):.4g}"
 
 
 def _plain(value: Any) -> Any:

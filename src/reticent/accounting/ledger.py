@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reticent.accounting.events import Event, Json, from_json, to_json
-from reticent.errors import ResumeError
+from reticent.errors import ResumeError, ReticentError
 
 VERSION = 1
 """Of the files that are written, and the newest that can be read."""
@@ -58,15 +58,32 @@ def _whole_lines(path: Path) -> list[bytes]:
 
 def _entries(path: Path, lines: list[bytes]) -> list[Entry]:
     """What the lines of a file say; refuses a file whose layout is not known here."""
-    first: dict[str, Json] = json.loads(lines[0]) if lines else {}
+    first = _header(lines)
     if "ledger" not in first:
-        return [Entry.from_line(line.decode()) for line in lines]
+        return _read(path, lines)
     if first["ledger"] != VERSION:
         raise ResumeError(
             f"{path} is a ledger of version {first['ledger']}, and this Reticent knows version {VERSION} only: go on "
             "with the Reticent that wrote it or a newer one, or start a new run in another folder"
         )
-    return [Entry.from_line(line.decode()) for line in lines[1:]]
+    return _read(path, lines[1:])
+
+
+def _header(lines: list[bytes]) -> dict[str, Json]:
+    try:
+        first = json.loads(lines[0]) if lines else {}
+    except ValueError:
+        first = {}
+    return first if isinstance(first, dict) else {}
+
+
+def _read(path: Path, lines: list[bytes]) -> list[Entry]:
+    try:
+        return [Entry.from_line(line.decode()) for line in lines]
+    except (ArithmeticError, AttributeError, LookupError, ReticentError, TypeError, ValueError) as error:
+        raise ResumeError(
+            f"{path} is damaged, or no ledger of ours: bring back the file as it was, or start a new run in another folder"
+        ) from error
 
 
 class Ledger:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reticent.accounting.adjacency import Adjacency, check_adjacency
 from reticent.accounting.coarse import coarsen
 from reticent.accounting.events import Event, SelectiveRelease, Tally
 from reticent.accounting.losses import pld as losses
 from reticent.accounting.renyi.conversions import to_epsilon
 from reticent.accounting.renyi.curves import ORDERS, curve, why_infinite
+from reticent.accounting.renyi.replaced import replaced
 from reticent.accounting.simplify import tally
 from reticent.errors import SettingError, UnknownName
 
@@ -34,13 +36,22 @@ class Price:
     rdp: float | None
     pld: float | None
     why: str
+    adjacency: Adjacency = "zero-out"
 
 
-def price(events: Tally | Iterable[Event], delta: float, *, accountant: Accountant = "best") -> Price:
+def price(
+    events: Tally | Iterable[Event],
+    delta: float,
+    *,
+    accountant: Accountant = "best",
+    adjacency: Adjacency = "zero-out",
+) -> Price:
     """What the events cost together at `delta`, if all of them were fixed beforehand.
 
     "best" is the smaller epsilon of loss distributions (PLD) and Renyi divergences (RDP). Where parameters are chosen
     during a run neither holds for the events it came to: such a run passes a filter, and costs the filter's budget.
+    Zero-out and add-or-remove have one price, and it depends on the run which of them it is for; to replace an example
+    costs more, by Renyi divergences alone.
 
     >>> from reticent.accounting.events import Gaussian, Subsampled
     >>> cost = price({Subsampled(0.01, Gaussian(1.0)): 1000}, 1e-5)
@@ -49,23 +60,32 @@ def price(events: Tally | Iterable[Event], delta: float, *, accountant: Accounta
     """
     check_accountant(accountant)
     check_delta(delta)
-    return _price(frozenset(tally(events).items()), delta, accountant)
+    exchanged = check_adjacency(adjacency) == "replace"
+    return replace(_price(frozenset(tally(events).items()), delta, accountant, exchanged), adjacency=adjacency)
 
 
-def epsilon(events: Tally | Iterable[Event], delta: float, *, accountant: Accountant = "best") -> float:
+def epsilon(
+    events: Tally | Iterable[Event],
+    delta: float,
+    *,
+    accountant: Accountant = "best",
+    adjacency: Adjacency = "zero-out",
+) -> float:
     """The epsilon of the events at `delta`.
 
     >>> from reticent.accounting.events import Gaussian
     >>> round(epsilon([Gaussian(2.0)], 1e-5), 3)
     1.993
     """
-    return price(events, delta, accountant=accountant).epsilon
+    return price(events, delta, accountant=accountant, adjacency=adjacency).epsilon
 
 
-def check_accountant(accountant: str) -> None:
-    """Refuse an accountant that does not exist."""
-    if accountant not in get_args(Accountant):
-        raise UnknownName("accountant", accountant, get_args(Accountant))
+def check_accountant(accountant: str) -> Accountant:
+    """The accountant of this name, or an error that tells which there are."""
+    for known in get_args(Accountant):
+        if accountant == known:
+            return known  # type: ignore[no-any-return]
+    raise UnknownName("accountant", accountant, get_args(Accountant))
 
 
 def check_delta(delta: float) -> None:
@@ -74,7 +94,7 @@ def check_delta(delta: float) -> None:
         raise SettingError(f"delta is {delta}: it must lie between 0 and 1, well below one over the number of examples")
 
 
-def total_curve(events: Tally, orders: Array = ORDERS) -> Array:
+def total_curve(events: Tally, orders: Array = ORDERS, *, exchanged: bool = False) -> Array:
     """The Renyi curve of a whole tally: divergences of released events add up.
 
     >>> from reticent.accounting.events import Gaussian
@@ -83,20 +103,22 @@ def total_curve(events: Tally, orders: Array = ORDERS) -> Array:
     """
     total = np.zeros(len(orders))
     for event, count in events.items():
-        total += count * curve(event, orders)
+        total += count * (replaced if exchanged else curve)(event, orders)
     return total
 
 
 @lru_cache(maxsize=4096)
-def _price(items: frozenset[tuple[Event, int]], delta: float, accountant: Accountant) -> Price:
+def _price(items: frozenset[tuple[Event, int]], delta: float, accountant: Accountant, exchanged: bool) -> Price:
     events = dict(sorted(items, key=repr))  # rounding must not depend on the order of a set
     if not events:
         return Price(0.0, delta, "none needed", None, 0.0, 0.0, "nothing was released")
-    renyi, order = renyi_epsilon(events, delta)
+    if exchanged and accountant == "pld":
+        raise SettingError("replacing one example is priced by Renyi divergences: use accountant='rdp' or 'best'")
+    renyi, order = renyi_epsilon(events, delta, exchanged=exchanged)
     if math.isinf(renyi):
         why = next(filter(None, map(why_infinite, events)), "the cap on hidden attempts is too low for this delta")
         return Price(math.inf, delta, "none", None, None, None, why)
-    loss = None if accountant == "rdp" else loss_epsilon(events, delta)
+    loss = None if accountant == "rdp" or exchanged else loss_epsilon(events, delta)
     return _choose(renyi, order, loss, delta, accountant)
 
 
@@ -117,10 +139,10 @@ of which takes a transform. For noises from 4 down to 2.5 that raises epsilon by
 it half as much."""
 
 
-def renyi_epsilon(events: Tally, delta: float, orders: Array = ORDERS) -> Found:
+def renyi_epsilon(events: Tally, delta: float, orders: Array = ORDERS, *, exchanged: bool = False) -> Found:
     """Epsilon by the Renyi curve of the whole tally, and its order."""
     few = events if len(events) <= MANY_CURVES else coarsen(events, MANY_CURVES)
-    total = total_curve(few, orders)
+    total = total_curve(few, orders, exchanged=exchanged)
     cut = capped_mass(events)
     if not cut:
         return to_epsilon(orders, total, delta)
@@ -149,7 +171,7 @@ CREEP = 1e-6
 
 
 def _with_cap(convert: Callable[[float], Found], delta: float, cut: float) -> Found:
-    """Epsilon when the cap takes (1 + exp(epsilon)) x cut of delta: a mechanism within `cut` of an (e, d)-DP one."""
+    """Epsilon when the cap takes (1 + exp(epsilon)) x cut of delta: each of the two datasets has its share."""
     guess = 0.0
     while True:
         left = delta - (1 + math.exp(min(guess, 700.0))) * cut

@@ -64,11 +64,12 @@ class Stage(NamedTuple):
 
 def _cost(example: Tally, budget: Budget, grid: Grid | None) -> Cost:
     """A bound on the price of tallies like the example, by one accountant: losses on a grid, or a few orders."""
-    simple = tally(example)
-    if budget.accountant != "rdp" and all(has_pld(event) for event in simple):
+    simple, exchanged = tally(example), budget.adjacency == "replace"
+    if budget.accountant != "rdp" and not exchanged and all(has_pld(event) for event in simple):
         return _by_loss(budget.delta, grid)
-    orders = _few_orders(simple, budget.delta) if any(isinstance(event, COSTLY) for event in simple) else ORDERS
-    return lambda events: renyi_epsilon(tally(events), budget.delta, orders)[0]
+    costly = any(isinstance(event, COSTLY) for event in simple)
+    orders = _few_orders(simple, budget.delta, exchanged=exchanged) if costly else ORDERS
+    return lambda events: renyi_epsilon(tally(events), budget.delta, orders, exchanged=exchanged)[0]
 
 
 def _by_loss(delta: float, grid: Grid | None) -> Cost:
@@ -82,9 +83,9 @@ def _by_loss(delta: float, grid: Grid | None) -> Cost:
 COSTLY = (SelectiveAttempt, SelectiveRelease, AnnealedRelease)
 
 
-def _few_orders(example: Tally, delta: float) -> NDArray[np.float64]:
+def _few_orders(example: Tally, delta: float, *, exchanged: bool) -> NDArray[np.float64]:
     """The knots round the best order: at a given epsilon it hardly depends on the noise."""
-    _, order = renyi_epsilon(example, delta)
+    _, order = renyi_epsilon(example, delta, exchanged=exchanged)
     place = int(np.argmin(np.abs(KNOTS - (order or 4.0))))
     start = min(max(place - AROUND // 2, 0), len(KNOTS) - AROUND)
     return KNOTS[start : start + AROUND]
@@ -101,7 +102,7 @@ def _roughly(events: Tally, budget: Budget) -> bool:
                 plain[Subsampled(rate, Gaussian(noise))] += count
             case _:
                 plain[event] += count
-    return epsilon(plain, budget.delta, accountant="rdp") <= budget.epsilon
+    return epsilon(plain, budget.delta, accountant="rdp", adjacency=budget.adjacency) <= budget.epsilon
 
 
 def _root(tally_of: Callable[[float], Tally], stage: Stage, guess: float, budget: Budget) -> float:

@@ -1,5 +1,10 @@
 """Attacks: what a model gives away about its training examples; attacks end in scores, metrics only see scores."""
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
 from reticent.attacks.batched import ShadowRecipe, train_together
 from reticent.attacks.game import Deal, Game, deal
 from reticent.attacks.learned import blind, cross_fitted, posterior_features, transferred
@@ -33,9 +38,21 @@ from reticent.attacks.summary import Summary, summarise
 from reticent.attacks.thresholds import by_loss, by_population, by_reference, by_shadow, each_round
 from reticent.attacks.whitebox import layer_norms, logits_of, white_box_features
 
+if TYPE_CHECKING:
+    from reticent.experiments.attacking import AttackReport, attack_run
+else:
+
+    def __getattr__(name: str) -> object:
+        """What repeats a whole run takes rooms above this one: they are loaded when it is first asked for."""
+        if name in ("AttackReport", "attack_run"):
+            return getattr(importlib.import_module("reticent.experiments.attacking"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 __all__ = [
     "ATTACKS",
     "Accuracy",
+    "AttackReport",
     "Curve",
     "Deal",
     "Exposed",
@@ -49,6 +66,7 @@ __all__ = [
     "Summary",
     "Target",
     "TprAtFpr",
+    "attack_run",
     "auc",
     "auc_interval",
     "balanced_accuracy",

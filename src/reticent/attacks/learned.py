@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal
+from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -27,17 +27,30 @@ EPOCHS = 100
 """Of the small network: few records, so no share of them is spent on deciding when to stop."""
 
 
-def make_learner(kind: Learner, seed: int, trees: int = 200) -> Any:
+class Classifier(Protocol):
+    """What is learned by: scikit-learn's, as far as it is asked."""
+
+    def fit(self, features: Floats, keep: Bools, /) -> object:
+        """Learn which rows of features are members'."""
+
+    def predict_proba(self, features: Floats, /) -> Floats:
+        """The chances, row by row, of not being and of being a member."""
+
+
+def make_learner(kind: Learner, seed: int, trees: int = 200) -> Classifier:
     """A fresh classifier: a small network on standardised features, or a forest."""
     if kind == "forest":
         return RandomForestClassifier(trees, min_samples_leaf=5, random_state=seed)
-    return make_pipeline(StandardScaler(), MLPClassifier((64,), max_iter=EPOCHS, alpha=0.01, random_state=seed))
+    network = MLPClassifier((64,), max_iter=EPOCHS, alpha=0.01, random_state=seed)
+    standardised: Classifier = make_pipeline(StandardScaler(), network)
+    return standardised
 
 
-def _fit(learner: Any, features: Floats, keep: Bools) -> Any:
+def _fit(learner: Classifier, features: Floats, keep: Bools) -> Classifier:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the number of epochs is fixed, not searched
-        return learner.fit(features, keep)
+        learner.fit(features, keep)
+    return learner
 
 
 def posterior_features(posteriors: Floats, labels: Ints, top: int | None = 3) -> Floats:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 from reticent.attacks.metrics import (
     Accuracy,
@@ -41,12 +41,14 @@ class Summary:
     tpr: tuple[float, ...] = field(repr=False)
     histogram: Histogram = field(repr=False)
 
-    def to_json(self) -> dict[str, Any]:
-        """The figures as plain JSON data."""
-        data = asdict(self)
-        for name in ("heldout", "oracle"):
-            data[name]["advantage"] = getattr(self, name).advantage
-        return data
+    def to_json(self) -> dict[str, object]:
+        """The figures as plain JSON data; a threshold that nothing reaches is null."""
+        return asdict(self) | {"heldout": _plain(self.heldout), "oracle": _plain(self.oracle)}
+
+
+def _plain(accuracy: Accuracy) -> dict[str, object]:
+    threshold = accuracy.threshold if math.isfinite(accuracy.threshold) else None
+    return asdict(accuracy) | {"threshold": threshold, "advantage": accuracy.advantage}
 
 
 def summarise(attack: str, scores: Scores, *, alpha: float = 0.05, seed: int = 0) -> Summary:

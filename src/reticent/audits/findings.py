@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from reticent.errors import ReticentError
 
@@ -16,7 +15,7 @@ class Finding:
     probe: str
     holds: bool
     says: str
-    figures: dict[str, Any] = field(default_factory=dict)
+    figures: Mapping[str, object] = field(default_factory=dict)
     looked: bool = True
     """False where the probe could not be made: that is no evidence of anything."""
 

@@ -15,7 +15,7 @@ from reticent.accounting import Event, Gaussian, NoisyMax, Subsampled
 from reticent.attacks.intervals import Floats
 from reticent.audits.findings import SURELY, Finding
 from reticent.audits.toy import SIZE, examples, make_run, place, size_for
-from reticent.inside.probe import Opening, watch
+from reticent.inside.probe import Opening
 from reticent.methods import Method
 from reticent.outside import Averaged, Open
 
@@ -59,7 +59,7 @@ def _round(method: Method, norm: float, replay: list[Opening] | None = None) -> 
     """One watched round with everybody in and frozen coins: what was sealed, and where the model went."""
     size = size_for(method)
     run = make_run(method, examples(norm, size=size), batch_size=size, rounds=1, seed=0)
-    probe = watch(run, replay or ())
+    probe = run.watch(replay or ())
     run.step()
     return probe.openings, place(run)
 
@@ -77,7 +77,7 @@ def probe_noise(method: Method, *, width: int = 10_000, rounds: int = 6) -> Find
             rounds=rounds,
             seed=None,
         )
-        probe = watch(run)
+        probe = run.watch()
         for _ in range(rounds):
             before, seen = place(run), len(probe.openings)
             run.step()
@@ -147,7 +147,7 @@ def probe_ledger(method: Method, *, rounds: int = 40) -> Finding:
     """The ledger holds what was planned for so many rounds, empty draws included, and every release is in it."""
     size = size_for(method)
     run = make_run(method, examples(1.0, size=size), batch_size=size / 8, rounds=rounds, seed=None)
-    probe = watch(run)
+    probe = run.watch()
     for _ in run:
         pass
     written, planned = run.ledger.tally(), run.plan.tally(rounds)

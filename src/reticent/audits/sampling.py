@@ -13,7 +13,6 @@ from reticent.attacks.intervals import Floats
 from reticent.audits.findings import SURELY, Finding
 from reticent.audits.toy import examples, make_run
 from reticent.inside import Poisson
-from reticent.inside.probe import watch
 from reticent.methods import Method
 
 SIZE, BATCH = 20, 2
@@ -25,7 +24,7 @@ def probe_sampler(method: Method, *, rounds: int = 4000) -> Finding:
         says = f"{type(method.sampler).__name__} claims no Poisson draw: nothing to look at"
         return Finding("sampler", True, says, looked=False)
     run = make_run(method, examples(1.0, size=SIZE), batch_size=BATCH, rounds=1, seed=None)
-    probe, settings = watch(run), run.plan.method.turned(run.plan.settings, 0)
+    probe, settings = run.watch(), run.plan.method.turned(run.plan.settings, 0)
     said = method.sampler.amplify(Gaussian(1.0), settings)
     if not isinstance(said, Subsampled):
         return Finding("sampler", True, "no amplification is claimed, so any draw will do")

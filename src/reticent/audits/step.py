@@ -25,7 +25,6 @@ from reticent.audits.claims import (
 )
 from reticent.audits.counts import Counts, Evidence
 from reticent.audits.toy import SIZE, direction, examples, make_run, place
-from reticent.inside.probe import watch
 from reticent.methods import Method
 
 HUGE = 100.0
@@ -91,7 +90,7 @@ def _updates(method: Method, norm: float, rate: float, runs: int, seed: int | No
     The toy's gradients do not depend on where the model is, so the steps of one run are repetitions of one step.
     """
     run = make_run(method, examples(norm), batch_size=SIZE * rate, rounds=runs, seed=seed)
-    watch(run)  # a run with a canary is no run to state a guarantee for
+    run.watch()  # a run with a canary is no run to state a guarantee for
     places = [place(run)]
     for _ in range(runs):
         run.step()

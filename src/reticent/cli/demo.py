@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated
 
 from typer import Option
 
-ATTACKS = "loss,population,reference,shadow,lira,rmia"
+ATTACKS = ("loss", "population", "reference", "shadow", "lira", "rmia")
 
 
 def demo(
@@ -19,7 +18,9 @@ def demo(
     as_json: Annotated[bool, Option("--json", help="Answer in JSON on stdout.")] = False,
 ) -> None:
     """Train on embedded data, break off, resume, compare every method, attack one, and write the page."""
-    from reticent.cli.attack import attack
+    from reticent.attacks import attack_run
+    from reticent.cli.attack import in_words as attacked
+    from reticent.cli.attack import tell
     from reticent.cli.compare import in_words as compared
     from reticent.cli.compare import view
     from reticent.cli.train import in_words as trained
@@ -28,15 +29,15 @@ def demo(
     from reticent.report import write_page
 
     with view(len(comparison(seed).jobs())) as watcher:
-        answer = run(out, seed=seed, tell=_tell, watcher=watcher)
+        shown = run(out, seed=seed, tell=_tell, watcher=watcher)
     print("\nattacking DP-SGD:", file=sys.stderr)
-    with redirect_stdout(sys.stderr):  # stdout is for the answer
-        attack(Path(answer["out"]) / "runs" / f"dpsgd-eps{EPSILON:g}-seed{seed}", attacks=ATTACKS, jobs=2, seed=seed)
-    write_page(Path(answer["out"]))
+    folder = shown.compared.out / "runs" / f"dpsgd-eps{EPSILON:g}-seed{seed}"
+    print(attacked(attack_run(folder, attacks=ATTACKS, jobs=2, seed=seed, tell=tell)), file=sys.stderr)
+    write_page(shown.compared.out)
     if as_json:
-        print(json.dumps(answer))
+        print(json.dumps(shown.to_json()))
         return
-    print(f"\nresumed half-way:\n{trained(answer['resumed'])}\n\nevery method:\n{compared(answer)}")
+    print(f"\nresumed half-way:\n{trained(shown.resumed)}\n\nevery method:\n{compared(shown.compared)}")
 
 
 def _tell(line: str) -> None:

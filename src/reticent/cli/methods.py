@@ -8,17 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 if TYPE_CHECKING:
-    from reticent.about import Row
+    from reticent.about import MethodRow
 
 
 def methods(
     name: Annotated[str | None, Argument(help="One method, with its options and equations.")] = None,
+    table: Annotated[bool, Option("--markdown", help="The table that the README holds.")] = False,
     as_json: Annotated[bool, Option("--json", help="Answer in JSON on stdout.")] = False,
 ) -> None:
     """List the methods, or show one in full."""
-    from reticent.catalogue import listing
+    from reticent.catalogue import listing, markdown
     from reticent.errors import UnknownName
 
+    if table:
+        print(markdown("docs/"))
+        return
     rows = listing()
     if name is not None:
         rows = [row for row in rows if row["name"] == name]
@@ -33,7 +37,7 @@ def methods(
         _show(rows[0])
 
 
-def _show(row: Row) -> None:
+def _show(row: MethodRow) -> None:
     print(f"{row['title']}\n{row['paper']}\n")
     print(f"changes    {row['changes']}\nguarantee  {row['guarantee']}\nmore       {row['docs']}")
     if row["options"]:

@@ -30,4 +30,4 @@ def report(
         "audits": len(results.audits),
         "private": private,
     }
-    print(json.dumps(answer) if as_json else f"{page} ({answer['runs']} runs, {size / 1e6:.1f} MB)")
+    print(json.dumps(answer) if as_json else f"{page} ({len(results.runs)} runs, {size / 1e6:.1f} MB)")

@@ -6,12 +6,13 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
 
 if TYPE_CHECKING:
+    from reticent.experiments.reproduce import Reproduction
     from reticent.experiments.tables import Table, TableCell
 
 
@@ -51,7 +52,7 @@ def reproduce(
     print(_plan(found, chosen, seeds, total), file=sys.stderr, flush=True)
     folder = out if out is not None else Path("reproduced") / f"{Path(paper).stem}-{table}"
     with view(len(chosen) * seeds) as watcher:
-        answer = run(
+        again = run(
             chosen,
             folder,
             seeds=seeds,
@@ -59,8 +60,8 @@ def reproduce(
             processes=jobs,
             watcher=watcher,
         )
-    print(json.dumps(answer) if as_json else in_words(answer))
-    if answer["failed"]:
+    print(json.dumps(again.to_json()) if as_json else in_words(again))
+    if again.failed:
         raise typer.Exit(1)
 
 
@@ -94,7 +95,7 @@ def _plan(table: Table, cells: Sequence[TableCell], seeds: int, total: float | N
     return "\n".join([*lines, f"{len(cells)} cells, {seeds} seed{'s' * (seeds > 1)}: {whole}"])
 
 
-def _as_json(cell: TableCell) -> dict[str, Any]:
+def _as_json(cell: TableCell) -> dict[str, object]:
     return {
         "cell": cell.name,
         "printed": cell.printed,
@@ -104,13 +105,13 @@ def _as_json(cell: TableCell) -> dict[str, Any]:
     }
 
 
-def in_words(answer: dict[str, Any]) -> str:
+def in_words(again: Reproduction) -> str:
     """The reproduced cells for people."""
-    width = max(len(row["cell"]) for row in answer["rows"])
+    width = max(len(row.cell) for row in again.rows)
     lines = [f"{'cell':<{width}}{'paper':>9}{'ours':>9}{'seeds':>7}{'proved':>10}{'claimed':>10}"]
-    for row in answer["rows"]:
-        numbers = [row["printed"], row["accuracy"], row["epsilon"], row["claimed_epsilon"]]
+    for row in again.rows:
+        numbers = [row.printed, row.accuracy, row.epsilon, row.claimed_epsilon]
         paper, ours, proved, claimed = ("-" if number is None else f"{number:.2f}" for number in numbers)
-        lines.append(f"{row['cell']:<{width}}{paper:>9}{ours:>9}{row['seeds']:>7}{proved:>10}{claimed:>10}")
-    lines += [f"FAILED {name}: {error}" for name, error in answer["failed"].items()]
-    return "\n".join([*lines, f"accuracy in percent; written to {answer['results']}, {answer['csv']}"])
+        lines.append(f"{row.cell:<{width}}{paper:>9}{ours:>9}{row.seeds:>7}{proved:>10}{claimed:>10}")
+    lines += [f"FAILED {name}: {error}" for name, error in again.failed.items()]
+    return "\n".join([*lines, f"accuracy in percent; written to {again.results}, {again.csv}"])

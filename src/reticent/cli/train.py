@@ -6,11 +6,12 @@ import json
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from typer import Option
 
 if TYPE_CHECKING:
+    from reticent.results import Result
     from reticent.run import Run, Step
 
     Tell: TypeAlias = Callable[[Run, Step], None]
@@ -24,6 +25,12 @@ def train(
     features: Annotated[str | None, Option(help="Features computed first, such as scattering.")] = None,
     epsilon: Annotated[float | None, Option(help="Privacy budget; the noise follows from it.")] = None,
     delta: Annotated[float | None, Option(help="Default: the smaller of 1e-5 and 1/(10 N).")] = None,
+    size: Annotated[
+        int | None, Option(help="Declared number of examples: then one more or less changes no number.", min=1)
+    ] = None,
+    adjacency: Annotated[
+        str | None, Option(help="zero-out, add-or-remove (needs --size) or replace: what is promised.")
+    ] = None,
     epochs: Annotated[float | None, Option(help="Attempts x batch / N.")] = None,
     batch_size: Annotated[float | None, Option(help="Expected batch size.")] = None,
     lr: Annotated[float | None, Option(help="Learning rate.")] = None,
@@ -67,6 +74,8 @@ def train(
         "features": features,
         "epsilon": epsilon,
         "delta": delta,
+        "size": size,
+        "adjacency": adjacency,
         "epochs": epochs,
         "batch_size": batch_size,
         "lr": lr,
@@ -84,8 +93,8 @@ def train(
     board = _board(recipe.method, out) if tensorboard else None
     alone = locked(out) if out is not None else nullcontext()  # two at work on one ledger would both write each line
     with alone, progress(f"{recipe.method} on {recipe.data}") as tell:
-        answer = run(recipe, out, resume=resume, progress=tell if board is None else _both(tell, board))
-    print(json.dumps(answer) if as_json else in_words(answer))
+        result = run(recipe, out, resume=resume, progress=tell if board is None else _both(tell, board))
+    print(json.dumps(result.answer()) if as_json else in_words(result))
 
 
 def _board(method: str, out: Path | None) -> Tell:
@@ -109,32 +118,27 @@ def _both(one: Tell, two: Tell) -> Tell:
     return tell
 
 
-def in_words(answer: dict[str, Any]) -> str:
-    """A run's answer for people."""
-    from reticent.accounting import Guarantee
-
-    recipe = answer["recipe"]
-    accuracy = answer["accuracy"]
-    said = "not measured (no test split)" if accuracy is None else f"{100 * accuracy:.2f} % ({answer['accuracy_on']})"
-    numbers = ", ".join(
-        f"{name} {recipe[name]:g}"
-        for name in ("epochs", "batch_size", "lr", "momentum", "max_grad_norm")
-        if recipe[name]
-    )
+def in_words(result: Result) -> str:
+    """What came of a run, for people."""
+    accuracy = result.accuracy
+    said = "not measured (no test split)" if accuracy is None else f"{100 * accuracy:.2f} % ({result.accuracy_on})"
+    names = ("epochs", "batch_size", "lr", "momentum", "max_grad_norm")
+    settings = {name: result.settings.get(name, float) for name in names}
+    numbers = ", ".join(f"{name} {value:g}" for name, value in settings.items() if value)
     return "\n".join(
         [
-            f"{recipe['method']} on {recipe['data']}, {recipe['model']}",
-            f"settings   {numbers}, noise_multiplier {answer['noise_multiplier']:.4g}",
+            f"{result.settings.need('method', str)} on {result.data}, {result.model}",
+            f"settings   {numbers}, noise_multiplier {result.noise_multiplier:.4g}",
             f"accuracy   {said}",
-            f"guarantee  {Guarantee.from_json(answer['guarantee'])}",
-            *_claimed(answer["guarantee"]["as_claimed"]),
-            f"rounds     {answer['rounds']}, kept {answer['kept']}, {answer['seconds']:.1f} s",
-            *([f"written to {answer['out']}"] if answer["out"] else []),
+            f"guarantee  {result.guarantee}",
+            *_claimed(result),
+            f"rounds     {result.rounds}, kept {result.kept}, {result.seconds or 0.0:.1f} s",
+            *([f"written to {result.out}"] if result.out else []),
         ]
     )
 
 
-def _claimed(claim: dict[str, Any] | None) -> list[str]:
-    if claim is None or claim["epsilon"] is None:
+def _claimed(result: Result) -> list[str]:
+    if result.claimed_epsilon is None or result.guarantee.as_claimed is None:
         return []
-    return [f"claimed    epsilon {claim['epsilon']:.2f}: {claim['text']}"]
+    return [f"claimed    epsilon {result.claimed_epsilon:.2f}: {result.guarantee.as_claimed.get('text')}"]

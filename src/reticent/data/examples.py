@@ -38,6 +38,10 @@ class Examples:
     def __iter__(self) -> Iterator[Tensor]:
         return iter((self.x, self.y))
 
+    def as_columns(self) -> tuple[Tensor, Tensor]:
+        """The pair, for whoever reads examples column by column."""
+        return self.x, self.y
+
     def take(self, rows: Tensor | np.ndarray | list[int]) -> Examples:
         """The examples at these rows, in this order."""
         index = torch.as_tensor(rows, dtype=torch.int64)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -55,12 +55,12 @@ class Regularised(Defended):
 
 def advreg(
     model: nn.Module,
-    examples: Any,
+    examples: Iterable[object],
     *,
-    reference: Any = None,
+    reference: Iterable[object] | None = None,
     seed: int | None = None,
     progress: Progress | None = None,
-    **settings: Any,
+    **settings: object,
 ) -> Regularised:
     """Train `model` by the min-max game of Nasr et al. 2018: classify well, and let no adversary recognise members.
 
@@ -92,7 +92,7 @@ def advreg(
     return Regularised(model, guarantee, count.done, about, inference, members, compared)
 
 
-def rows_used(size: int, seed: int, **settings: Any) -> tuple[Tensor, Tensor]:
+def rows_used(size: int, seed: int, **settings: object) -> tuple[Tensor, Tensor]:
     """The rows that `advreg` with this seed trains on, and those it sets aside as reference.
 
     >>> x, y = torch.randn(60, 4), torch.arange(60) % 2

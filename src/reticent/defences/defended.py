@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -26,7 +25,7 @@ class Defended:
     model: nn.Module
     guarantee: Guarantee
     rounds: int
-    about: dict[str, Any]
+    about: dict[str, object]
 
 
 def unproved(why: str, *, seeded: bool) -> Guarantee:
@@ -55,7 +54,7 @@ class Count:
             self._progress(self.done, self.total)
 
 
-def checked(examples: Any, model: nn.Module) -> tuple[Examples, int]:
+def checked(examples: Iterable[object], model: nn.Module) -> tuple[Examples, int]:
     """The examples as tensors, and how many classes the model answers with; refuses labels it cannot give.
 
     >>> len(checked((torch.zeros(3, 2), [0, 1, 1]), nn.Linear(2, 2))[0])

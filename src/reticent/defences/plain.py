@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -58,7 +57,7 @@ class Plain:
         """
         return replace(self, batch_size=min(int(self.batch_size), size))
 
-    def optimizer(self, parameters: Any) -> Optimizer:
+    def optimizer(self, parameters: Iterable[nn.Parameter]) -> Optimizer:
         """The optimizer on these parameters.
 
         >>> type(Plain().optimizer(nn.Linear(2, 2).parameters())).__name__

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -12,7 +12,7 @@ from reticent.about import About
 from reticent.defences import advreg, selena
 from reticent.defences.defended import Defended, Progress
 from reticent.defences.plain import Plain, known_chance, seeds
-from reticent.defences.settings import field_names
+from reticent.defences.settings import Settings, field_names
 from reticent.errors import SettingError, UnknownName
 
 _SETTINGS: dict[str, type] = {"advreg": advreg.AdvReg, "selena": selena.Selena}
@@ -32,7 +32,7 @@ def names() -> list[str]:
     return list(_SETTINGS)
 
 
-def options(name: str) -> dict[str, Any]:
+def options(name: str) -> Settings:
     """What can be set of a defence, with its defaults: its own settings, then those of plain training.
 
     >>> options("selena")["K"], options("advreg")["penalty"]
@@ -46,7 +46,7 @@ def options(name: str) -> dict[str, Any]:
 def defend(
     name: str,
     make_model: Callable[[], nn.Module],
-    examples: Any,
+    examples: Iterable[object],
     *,
     seed: int | None = None,
     progress: Progress | None = None,
@@ -68,7 +68,7 @@ def defend(
     return advreg.advreg(model, examples, seed=None if seed is None else play, progress=progress, **settings)
 
 
-def rows_used(name: str, size: int, *, seed: int | None, **settings: Any) -> tuple[Tensor, Tensor]:
+def rows_used(name: str, size: int, *, seed: int | None, **settings: object) -> tuple[Tensor, Tensor]:
     """Which of `size` examples `defend` trains on, and which it sets aside; only the first can be found by an attack.
 
     >>> [len(part) for part in rows_used("advreg", 50, seed=0)], [len(part) for part in rows_used("selena", 50, seed=0)]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 import torch
 from torch import nn
@@ -50,11 +49,11 @@ class Distilled(Defended):
 
 def selena(
     make_model: Callable[[], nn.Module],
-    examples: Any,
+    examples: Iterable[object],
     *,
     seed: int | None = None,
     progress: Progress | None = None,
-    **settings: Any,
+    **settings: object,
 ) -> Distilled:
     """Train Split-AI, let it answer for every training example, and teach a fresh model those answers alone.
 
@@ -80,7 +79,7 @@ def selena(
     everyone = torch.arange(len(found))
     taught = ensemble.answer(found.x, everyone)
     fit(student, found.x, taught, everyone, pupil, rounds=rounds, seed=order, tell=count)
-    about = {"settings": asdict(chosen) | asdict(plain)}
+    about: dict[str, object] = {"settings": asdict(chosen) | asdict(plain)}
     return Distilled(student, unproved(WHY, seeded=seed is not None), count.done, about, ensemble)
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from reticent.defences.plain import Plain
 from reticent.errors import UnknownName
 
+# A setting by its name: each dataclass says which type it takes, and refuses others.
+Settings: TypeAlias = dict[str, Any]
 T = TypeVar("T")
 
 
-def sort_settings(defence: type[T], given: dict[str, Any]) -> tuple[T, Plain]:
+def sort_settings(defence: type[T], given: Settings) -> tuple[T, Plain]:
     """A defence's own settings and those of plain training, from one flat list.
 
     >>> sort_settings(Plain, {"epochs": 3})[1].epochs
@@ -25,7 +27,7 @@ def sort_settings(defence: type[T], given: dict[str, Any]) -> tuple[T, Plain]:
     return defence(**next(parts)), Plain(**next(parts))
 
 
-def field_names(kind: type) -> dict[str, Any]:
+def field_names(kind: type) -> Settings:
     """The settings of a frozen part with their defaults.
 
     >>> field_names(Plain)["batch_size"]

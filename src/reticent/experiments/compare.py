@@ -9,18 +9,20 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from reticent import catalogue
 from reticent.checkpoint import replace_file
 from reticent.errors import SettingError
-from reticent.experiments.job import Job, Kind
+from reticent.experiments.job import Job
 from reticent.experiments.recipe import Recipe, check, read_recipe
-from reticent.experiments.sweep import RESULTS, Watcher, sweep
-from reticent.report import read, summarise, to_csv, write_page
+from reticent.experiments.sweep import Watcher, failures, sweep
+from reticent.report import Row, read, summarise, to_csv, write_page
 from reticent.report.summary import BASELINE
+from reticent.results import RESULTS, Kind, Result
 
 Settings = dict[str, Any]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,20 +125,54 @@ def _larger(recipe: Recipe, cost: float) -> Recipe:
     return dataclasses.replace(recipe, batch_size=filled.batch_size * cost, epochs=filled.epochs * cost)
 
 
-def compare(comparison: Comparison, out: Path, *, processes: int, watcher: Watcher) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """What came of a comparison, and where it is written."""
+
+    runs: tuple[Result, ...]
+    summary: tuple[Row, ...]
+    out: Path
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """Why each of the runs failed that did."""
+        return failures(self.runs)
+
+    @property
+    def results(self) -> Path:
+        """The file with a line for each run."""
+        return self.out / RESULTS
+
+    @property
+    def csv(self) -> Path:
+        """The file with the summary."""
+        return self.out / "summary.csv"
+
+    @property
+    def page(self) -> Path:
+        """The page that shows it all."""
+        return self.out / "report.html"
+
+    def to_json(self) -> dict[str, object]:
+        """The figures and the places as plain data."""
+        return {
+            "runs": len(self.runs),
+            "failed": self.failed,
+            "summary": [dataclasses.asdict(row) for row in self.summary],
+            "results": str(self.results),
+            "csv": str(self.csv),
+            "page": str(self.page),
+            "out": str(self.out),
+        }
+
+
+def compare(comparison: Comparison, out: Path, *, processes: int, watcher: Watcher) -> Compared:
     """Run a comparison to its end and write results.jsonl, summary.csv and report.html; it resumes by itself."""
-    records = sweep(comparison.jobs(), out, processes=processes, watcher=watcher)
-    rows = summarise(read(out).runs)
-    replace_file(out / "summary.csv", to_csv(rows).encode())
-    return {
-        "runs": len(records),
-        "failed": {record["run"]: record["error"] for record in records if record["status"] == "failed"},
-        "summary": [dataclasses.asdict(row) for row in rows],
-        "results": str(out / RESULTS),
-        "csv": str(out / "summary.csv"),
-        "page": str(write_page(out)),
-        "out": str(out),
-    }
+    runs = sweep(comparison.jobs(), out, processes=processes, watcher=watcher)
+    compared = Compared(runs=tuple(runs), summary=tuple(summarise(read(out).runs)), out=out)
+    replace_file(compared.csv, to_csv(compared.summary).encode())
+    write_page(out)
+    return compared
 
 
 def read_comparison(path: Path | None, changes: Settings) -> Comparison:
@@ -149,7 +185,7 @@ def read_comparison(path: Path | None, changes: Settings) -> Comparison:
     {'auto_s': {'lr': '2'}}
     """
     values: Settings = _toml(path) | {name: value for name, value in changes.items() if value is not None}
-    variants: dict[str, Settings] = {label: {} for label in _list_of(str, "methods", values, [])}
+    variants: dict[str, Settings] = {label: {} for label in _list_of((str,), "methods", values, [])}
     variants |= _table("variant", values)
     own = {name: values.pop(name) for name in list(values) if "." in name}
     for name, value in own.items():
@@ -161,7 +197,7 @@ def read_comparison(path: Path | None, changes: Settings) -> Comparison:
     if isinstance(seeds, bool) or not isinstance(seeds, int):
         raise SettingError(f"seeds must say how many there are, not {seeds!r}")
     return Comparison(
-        epsilons=tuple(float(epsilon) for epsilon in _list_of(int | float, "epsilons", values, [1.0, 3.0])),
+        epsilons=tuple(float(epsilon) for epsilon in _list_of((int, float), "epsilons", values, [1.0, 3.0])),
         seeds=tuple(range(seeds)),
         costs=_table("gradient_costs", values),
         variants=variants,
@@ -169,14 +205,14 @@ def read_comparison(path: Path | None, changes: Settings) -> Comparison:
     )
 
 
-def _list_of(kind: Any, name: str, values: Settings, default: list[Any]) -> list[Any]:
+def _list_of(kinds: tuple[type[T], ...], name: str, values: Settings, default: list[T]) -> list[T]:
     found = values.pop(name, default)
-    if not isinstance(found, list) or not all(isinstance(part, kind) for part in found):
+    if not isinstance(found, list) or not all(isinstance(part, kinds) for part in found):
         raise SettingError(f"{name} must be a list such as {default or ['dpsur', 'dpis']}, not {found!r}")
     return found
 
 
-def _table(name: str, values: Settings) -> dict[str, Any]:
+def _table(name: str, values: Settings) -> Settings:
     found = values.pop(name, {})
     if not isinstance(found, dict):
         raise SettingError(f"{name} must be a table, not {found!r}")

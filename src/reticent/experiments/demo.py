@@ -3,31 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from reticent import data, methods
-from reticent.experiments.compare import Comparison, compare
+from reticent.experiments.compare import Compared, Comparison, Settings, compare
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.sweep import Watcher
 from reticent.experiments.training import prepare, train
+from reticent.results import Result
 
 EPSILON = 3.0
 
 
-def demo(out: Path, *, seed: int, tell: Callable[[str], None], watcher: Watcher) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Demonstrated:
+    """What the demo did: a run that was broken off and resumed, and every method compared."""
+
+    resumed: Result
+    compared: Compared
+
+    def to_json(self) -> dict[str, object]:
+        """All of it as plain data."""
+        return {"resumed": self.resumed.answer(), **self.compared.to_json()}
+
+
+def demo(out: Path, *, seed: int, tell: Callable[[str], None], watcher: Watcher) -> Demonstrated:
     """Break off a private run, resume it, then compare every method at epsilon 3 and write the page."""
     resumed = _break_off_and_resume(out / "resumed", seed, tell)
-    return {"resumed": resumed, **compare(comparison(seed), out / "compared", processes=2, watcher=watcher)}
+    return Demonstrated(resumed, compare(comparison(seed), out / "compared", processes=2, watcher=watcher))
 
 
 def comparison(seed: int) -> Comparison:
     """Every method once, at epsilon 3."""
-    variants: dict[str, dict[str, Any]] = {name: {} for name in methods.names()}
+    variants: dict[str, Settings] = {name: {} for name in methods.names()}
     return Comparison(settings={"data": "digits"}, variants=variants, epsilons=(EPSILON,), seeds=(seed,))
 
 
-def _break_off_and_resume(folder: Path, seed: int, tell: Callable[[str], None]) -> dict[str, Any]:
+def _break_off_and_resume(folder: Path, seed: int, tell: Callable[[str], None]) -> Result:
     recipe = Recipe(data="digits", epsilon=EPSILON, seed=seed)
     run = prepare(recipe.filled(), data.load(recipe.data), folder, resume=True)
     for step in run:

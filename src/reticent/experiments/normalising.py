@@ -44,13 +44,21 @@ def normalise(model: nn.Module, private: Examples, recipe: Recipe, folder: Path 
     """Fill the layers of a recipe's network that normalise; the centre is that of what the statistics leave."""
     if recipe.statistics_noise is not None:
         colours = int(private.x.shape[1]) // (_PATHS if "scattering" in (recipe.features or "") else 1)
-        standardise(model, private, recipe.statistics_noise, colours, seed=recipe.seed, folder=folder)
+        noise, size = recipe.statistics_noise, recipe.size
+        standardise(model, private, noise, colours, size=size, seed=recipe.seed, folder=folder)
     if recipe.centre is not None:
-        centre(model, private, recipe.centre, seed=recipe.seed, folder=folder)
+        centre(model, private, recipe.centre, size=recipe.size, seed=recipe.seed, folder=folder)
 
 
 def standardise(
-    model: nn.Module, private: Examples, noise_multiplier: float, colours: int, *, seed: int | None, folder: Path | None
+    model: nn.Module,
+    private: Examples,
+    noise_multiplier: float,
+    colours: int,
+    *,
+    size: int | None = None,
+    seed: int | None,
+    folder: Path | None,
 ) -> None:
     """Set the first layer to noisy means and deviations of the channels.
 
@@ -61,7 +69,7 @@ def standardise(
 
     def release(vault: Vault) -> dict[str, Tensor]:
         moments = release_moments(
-            vault, mean_limit=length / 2, square_limit=length / 4, noise_multiplier=noise_multiplier
+            vault, mean_limit=length / 2, square_limit=length / 4, noise_multiplier=noise_multiplier, size=size
         )
         return {"mean": moments.mean, "std": moments.std}
 
@@ -72,7 +80,13 @@ def standardise(
 
 
 def centre(
-    model: nn.Module, private: Examples, noise_multiplier: float, *, seed: int | None, folder: Path | None
+    model: nn.Module,
+    private: Examples,
+    noise_multiplier: float,
+    *,
+    size: int | None = None,
+    seed: int | None,
+    folder: Path | None,
 ) -> None:
     """Set the model's centre to a noisy mean."""
     before, middle = split_at_centre(model)
@@ -80,7 +94,7 @@ def centre(
     limit = math.sqrt(middle.mean.numel())
 
     def release(vault: Vault) -> dict[str, Tensor]:
-        return {"mean": release_mean(vault, before, limit=limit, noise_multiplier=noise_multiplier)}
+        return {"mean": release_mean(vault, before, limit=limit, noise_multiplier=noise_multiplier, size=size)}
 
     middle.mean.copy_(_once("centre", private, (Gaussian(noise_multiplier),), release, seed, folder)["mean"])
 

@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
@@ -22,6 +21,7 @@ from reticent.experiments.recipe import Recipe
 from reticent.experiments.training import examples, finish
 from reticent.fitting import Trained, accuracy
 from reticent.methods.planning import default_delta
+from reticent.results import PlainSettings, Result
 
 BATCH_SIZE = 64
 RATES = (0.001, 0.004, 0.016, 0.064)
@@ -30,7 +30,7 @@ RATES = (0.001, 0.004, 0.016, 0.064)
 Tell = Callable[[int, int], None]
 
 
-def train_plain(recipe: Recipe, out: Path, *, tell: Tell | None = None) -> dict[str, Any]:
+def train_plain(recipe: Recipe, out: Path, *, tell: Tell | None = None) -> Result:
     """Train the network of a recipe for its epochs without privacy; the answer has the shape of `train`'s.
 
     The learning rate is the one that does best on a tenth of the training examples after a quarter of the epochs.
@@ -40,17 +40,8 @@ def train_plain(recipe: Recipe, out: Path, *, tell: Tell | None = None) -> dict[
     start = time.perf_counter()
     dataset = examples(recipe)
     trained, lr = learn(recipe, dataset, Folder(out, resume=True, seconds=30.0), tell)
-    optimizer = {"name": "adam", "lr": lr, "batch_size": BATCH_SIZE, "schedule": "cosine to zero"}
+    optimizer = PlainSettings(name="adam", lr=lr, batch_size=BATCH_SIZE, schedule="cosine to zero")
     return finish(recipe, dataset, trained, out, start, noise_multiplier=0.0, optimizer=optimizer)
-
-
-def is_plain(answer: dict[str, Any]) -> bool:
-    """Whether a finished run was trained plainly: no other answer tells of an optimizer beside the recipe.
-
-    >>> is_plain({"accuracy": 0.9, "optimizer": {"name": "adam"}})
-    True
-    """
-    return answer.get("optimizer") is not None
 
 
 def learn(
@@ -84,7 +75,7 @@ def _normalised(recipe: Recipe, dataset: Dataset) -> nn.Module:
 
 
 def _nothing(recipe: Recipe, dataset: Dataset) -> Guarantee:
-    delta = recipe.delta if recipe.delta is not None else default_delta(len(dataset.train))
+    delta = recipe.delta if recipe.delta is not None else default_delta(recipe.size or len(dataset.train))
     return Guarantee("none", math.inf, delta, why="trained without any privacy, as the line to be held to")
 
 

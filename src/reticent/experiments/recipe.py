@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 from reticent import catalogue, data, models
+from reticent.accounting.adjacency import adjacency_of
 from reticent.errors import SettingError, UnknownName
 
 _ABOVE_ZERO = ("epsilon", "epochs", "batch_size", "lr", "centre", "statistics_noise", "max_physical_batch_size")
@@ -34,6 +36,10 @@ class Recipe:
     options: dict[str, Any] = field(default_factory=dict)
     epsilon: float | None = None
     delta: float | None = None
+    size: int | None = None
+    """The declared number of private examples: all public numbers follow from it, however many there really are."""
+    adjacency: str | None = None
+    """zero-out, add-or-remove or replace; if not said, the second with a declared size, and the first without."""
     epochs: float | None = None
     batch_size: float | None = None
     optimizer: str | None = None
@@ -115,14 +121,14 @@ def read_recipe(path: Path | None, changes: dict[str, Any]) -> Recipe:
 
 
 def _typed(name: str, value: Any, kind: Any) -> Any:
-    wanted = [part for part in (get_args(kind) or (kind,)) if part is not type(None)]
+    parts = get_args(kind) if isinstance(kind, UnionType) else (kind,)
+    wanted: list[type] = [get_origin(part) or part for part in parts if part is not type(None)]
     value = literal(value) if isinstance(value, str) and str not in wanted else value
     if float in wanted and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
-    if not any(isinstance(value, part if isinstance(part, type) else dict) for part in wanted):
-        raise SettingError(
-            f"{name} must be a {' or '.join(getattr(p, '__name__', 'table') for p in wanted)}, not {value!r}"
-        )
+    if not isinstance(value, tuple(wanted)):
+        names = ("table" if part is dict else part.__name__ for part in wanted)
+        raise SettingError(f"{name} must be a {' or '.join(names)}, not {value!r}")
     return value
 
 
@@ -174,6 +180,12 @@ def check(recipe: Recipe) -> None:
         raise SettingError(f"seed is {recipe.seed}: it must be 0 or more, and below 2**63")
     for name, default in catalogue.options(recipe.method).items():
         _check_option(name, recipe.options.get(name, default), default)
+    adjacency_of(recipe.size, recipe.adjacency)
+    if recipe.size is not None and (recipe.holdout is not None or recipe.validation is not None):
+        raise SettingError(
+            "size declares the number of examples, but who is set aside depends on how many there really are: "
+            "leave out holdout and validation, or size"
+        )
     features = recipe.features or ""
     if recipe.statistics_noise is not None and ("normalised" in features or "two-scales" in features):
         raise SettingError(f"{features} is normalised already: take scattering with statistics_noise, or set centre")

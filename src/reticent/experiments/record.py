@@ -1,4 +1,4 @@
-"""A record: everything about one run that tables, pages and readers may want, as plain data on one line."""
+"""A record: what a run and its folder tell beyond the answer of training: classes, ledger, epsilon over rounds."""
 
 from __future__ import annotations
 
@@ -8,24 +8,26 @@ import platform
 import subprocess
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 
 import reticent
 from reticent import checkpoint
-from reticent.accounting import Entry, Event, Ledger, price
+from reticent.accounting import Adjacency, Entry, Event, Guarantee, Ledger, price
 from reticent.accounting.events import from_json
 from reticent.accounting.pricing import Accountant
 from reticent.data import Dataset
 from reticent.experiments.parts import model_of
 from reticent.experiments.recipe import Recipe
+from reticent.experiments.stored import recipe_of
 from reticent.experiments.training import examples, set_aside
 from reticent.fitting import load, predict
+from reticent.results import ClassAccuracy, LedgerFacts, Machine, Result
 
 PACKAGES = ("torch", "numpy", "scipy", "dp-accounting")
 POINTS = 12
@@ -33,66 +35,74 @@ POINTS = 12
 TOLERANCE = 1e-6
 
 
-def describe(answer: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """The fields of a record that follow from a finished run and its folder."""
-    recipe = Recipe(**answer["recipe"])
-    guarantee = answer["guarantee"]
-    dataset, settings = examples(recipe), settings_of(folder)
-    already = [from_json(event) for event in settings.get("already", [])]
-    return {
-        "examples": len(set_aside(dataset.train, recipe.holdout)[0]),
-        "model": recipe.model,
-        "accuracy": answer["accuracy"],
-        "accuracy_on": answer["accuracy_on"],
-        "classes": per_class(recipe, dataset, folder),
-        "epsilon": guarantee["epsilon"],
-        "delta": guarantee["delta"],
-        "claimed_epsilon": (guarantee["as_claimed"] or {}).get("epsilon"),
-        "guarantee": guarantee,
-        "rounds": answer["rounds"],
-        "kept": answer["kept"],
-        "noise_multiplier": answer["noise_multiplier"],
-        "optimizer": answer.get("optimizer"),
-        "stages": settings.get("method"),
-        "recipe": answer["recipe"],
-        **from_ledger(folder / "ledger.jsonl", guarantee, already),
-    }
+@dataclass(frozen=True)
+class Declared:
+    """What a private run wrote into its checkpoint before its first round."""
+
+    stages: str | None = None
+    already: tuple[Event, ...] = ()
+    """What was released before it, of the same examples."""
 
 
-def per_class(recipe: Recipe, dataset: Dataset, folder: Path) -> list[dict[str, Any]] | None:
+def describe(result: Result, folder: Path) -> Result:
+    """The result of a finished run, with what its folder and its data tell besides."""
+    recipe = recipe_of(result)
+    dataset, declared = examples(recipe), declared_in(folder)
+    ledger, points = from_ledger(folder / "ledger.jsonl", result.guarantee, declared.already)
+    return replace(
+        result,
+        examples=recipe.size or len(set_aside(dataset.train, recipe.holdout)[0]),
+        classes=per_class(recipe, dataset, folder),
+        stages=declared.stages,
+        ledger=ledger,
+        epsilon_by_round=points,
+    )
+
+
+def per_class(recipe: Recipe, dataset: Dataset, folder: Path) -> tuple[ClassAccuracy, ...] | None:
     """How the stored model does on each class of the test examples; None without any."""
     if dataset.test is None:
         return None
     model = load(folder, model_of(recipe, dataset)).model
     right = predict(model, dataset.test.x).argmax(1) == dataset.test.y
-    return [
-        {"class": number, "examples": int(mine.sum()), "accuracy": float(right[mine].double().mean())}
+    return tuple(
+        ClassAccuracy(number=number, examples=int(mine.sum()), accuracy=float(right[mine].double().mean()))
         for number in range(dataset.classes)
         if (mine := dataset.test.y == number).any()
-    ]
+    )
 
 
-def settings_of(folder: Path) -> dict[str, Any]:
+def declared_in(folder: Path) -> Declared:
     """What the checkpoint of a private run says about it; nothing for runs outside the pipeline."""
     path = folder / "checkpoint.safetensors"
-    return dict(checkpoint.read(path).get("settings", {})) if path.exists() else {}
+    settings = checkpoint.read(path).get("settings", {}) if path.exists() else {}
+    return Declared(settings.get("method"), tuple(from_json(event) for event in settings.get("already", [])))
 
 
-def from_ledger(path: Path, guarantee: dict[str, Any], already: Iterable[Event] = ()) -> dict[str, Any]:
+Points = tuple[tuple[int, float], ...]
+
+
+def from_ledger(
+    path: Path, guarantee: Guarantee, already: Iterable[Event] = ()
+) -> tuple[LedgerFacts | None, Points | None]:
     """What the ledger itself tells: how many releases, a fingerprint, and epsilon as the rounds went by."""
     if not path.exists():
-        return {"ledger": None, "epsilon_by_round": None}
+        return None, None
     ledger = Ledger(path)
-    about = {"entries": len(ledger), "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
-    accountant: Accountant = "rdp" if guarantee["accountant"] == "rdp" else "best"
-    points = epsilon_by_round(ledger, guarantee["delta"], accountant, already)
+    facts = LedgerFacts(entries=len(ledger), sha256=hashlib.sha256(path.read_bytes()).hexdigest())
+    accountant: Accountant = "rdp" if guarantee.accountant == "rdp" else "best"
+    points = epsilon_by_round(ledger, guarantee.delta, accountant, already, guarantee.adjacency)
     # A filter promises its whole budget whatever was used of it: there is no curve that leads to it.
-    ends_there = points and guarantee["epsilon"] and abs(points[-1][1] - guarantee["epsilon"]) < TOLERANCE
-    return {"ledger": about, "epsilon_by_round": points if ends_there else None}
+    ends_there = points and abs(points[-1][1] - guarantee.epsilon) < TOLERANCE
+    return facts, tuple(points) if ends_there else None
 
 
 def epsilon_by_round(
-    ledger: Ledger, delta: float, accountant: Accountant = "best", already: Iterable[Event] = ()
+    ledger: Ledger,
+    delta: float,
+    accountant: Accountant = "best",
+    already: Iterable[Event] = (),
+    adjacency: Adjacency = "zero-out",
 ) -> list[tuple[int, float]]:
     """Epsilon of what was released before the run and in it up to some rounds, the first and the last among them.
 
@@ -108,7 +118,7 @@ def epsilon_by_round(
     for number, entries in enumerate(rounds, start=1):
         seen.update(entry.event for entry in entries)
         if number in wanted:
-            points.append((number, price(seen, delta, accountant=accountant).epsilon))
+            points.append((number, price(seen, delta, accountant=accountant, adjacency=adjacency).epsilon))
     return points
 
 
@@ -116,15 +126,15 @@ def _round(entry: Entry) -> int:
     return entry.round
 
 
-def about_this_machine() -> dict[str, Any]:
+def about_this_machine() -> Machine:
     """What a reader needs to repeat a run elsewhere: versions, commit, machine."""
-    return {
-        "versions": {"reticent": reticent.__version__, "python": platform.python_version()}
+    return Machine(
+        name=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        threads=torch.get_num_threads(),
+        commit=commit(),
+        versions={"reticent": reticent.__version__, "python": platform.python_version()}
         | {name: _version(name) for name in PACKAGES},
-        "commit": commit(),
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        "threads": torch.get_num_threads(),
-    }
+    )
 
 
 def _version(name: str) -> str | None:

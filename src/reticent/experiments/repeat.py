@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 import torch
 
 from reticent import defences
 from reticent.data import Dataset, Examples
-from reticent.experiments.plain import is_plain, learn
+from reticent.experiments.plain import learn
 from reticent.experiments.recipe import Recipe
+from reticent.experiments.stored import recipe_of
 from reticent.experiments.training import defended, examples, prepare, set_aside
 from reticent.fitting import Trained
+from reticent.results import Result
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,20 +44,21 @@ class Repeatable:
             pass
         return Trained(run.model, run.guarantee(), run.number, run.kept)
 
-    def design(self) -> dict[str, Any]:
+    def design(self) -> dict[str, object]:
         """What tells repetitions of this run from those of another with the same recipe."""
-        return ({"plain": True} if self.plain else {}) | ({} if self.aside is None else {"aside": len(self.aside)})
+        aside = {} if self.aside is None else {"aside": len(self.aside)}
+        return {**({"plain": True} if self.plain else {}), **aside}
 
 
-def repeatable(answer: dict[str, Any]) -> Repeatable:
-    """The pipeline of a run, from the answer that it left as result.json; its data are loaded once.
+def repeatable(result: Result) -> Repeatable:
+    """The pipeline of a run, from what came of it; its data are loaded once.
 
     >>> recipe = Recipe(data="digits", method="sa_dpsgd", holdout=100, epsilon=3.0).filled()
-    >>> found = repeatable({"recipe": recipe.to_json()})
+    >>> found = repeatable(Result(run="a", label="a", recipe=recipe.to_json()))
     >>> len(found.dataset.train), len(found.aside)
     (1337, 100)
     """
-    return _loaded(json.dumps(answer["recipe"]), is_plain(answer))
+    return _loaded(json.dumps(recipe_of(result).to_json()), result.kind == "plain")
 
 
 @lru_cache(maxsize=1)

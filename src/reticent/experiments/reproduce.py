@@ -8,15 +8,16 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from reticent.checkpoint import replace_file
 from reticent.errors import SettingError
-from reticent.experiments.job import Job, Record
+from reticent.experiments.job import Job
 from reticent.experiments.recipe import check
-from reticent.experiments.sweep import RESULTS, Watcher, sweep
+from reticent.experiments.sweep import Watcher, failures, sweep
 from reticent.experiments.tables import TableCell
 from reticent.report import Spread
+from reticent.results import RESULTS, Result
 
 Epsilon = Literal["proved", "claimed"]
 
@@ -46,6 +47,36 @@ class Reproduced:
     """The settings that the paper does not state."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Reproduction:
+    """What came of the cells that were run again, and where it is written."""
+
+    rows: tuple[Reproduced, ...]
+    runs: tuple[Result, ...]
+    out: Path
+    csv: Path
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """Why each of the runs failed that did."""
+        return failures(self.runs)
+
+    @property
+    def results(self) -> Path:
+        """The file with a line for each run."""
+        return self.out / RESULTS
+
+    def to_json(self) -> dict[str, object]:
+        """The figures and the places as plain data."""
+        return {
+            "rows": [dataclasses.asdict(row) for row in self.rows],
+            "failed": self.failed,
+            "results": str(self.results),
+            "csv": str(self.csv),
+            "out": str(self.out),
+        }
+
+
 def jobs_of(cells: Sequence[TableCell], seeds: int, epsilon: Epsilon) -> list[tuple[TableCell, Job]]:
     """The runs that cells take, the first seed of all of them first."""
     if seeds < 1:
@@ -71,31 +102,25 @@ def minutes_of(cells: Sequence[TableCell], seeds: int, processes: int) -> float 
 
 def reproduce(
     cells: Sequence[TableCell], out: Path, *, seeds: int, epsilon: Epsilon, processes: int, watcher: Watcher
-) -> dict[str, Any]:
+) -> Reproduction:
     """Run cells of a table and write results.jsonl and reproduced.csv; after any crash the same call goes on."""
     planned = jobs_of(cells, seeds, epsilon)
-    records = sweep([job for _, job in planned], out, processes=processes, watcher=watcher)
-    found: dict[str, list[Record]] = {}
-    for (cell, _), record in zip(planned, records, strict=True):
-        found.setdefault(cell.name, []).append(record)
+    runs = sweep([job for _, job in planned], out, processes=processes, watcher=watcher)
+    found: dict[str, list[Result]] = {}
+    for (cell, _), result in zip(planned, runs, strict=True):
+        found.setdefault(cell.name, []).append(result)
     rows = [beside(cell, found[cell.name]) for cell in cells]
     table = out / ("reproduced.csv" if epsilon == "proved" else "reproduced-as-claimed.csv")
     replace_file(table, to_csv(rows).encode())
-    return {
-        "rows": [dataclasses.asdict(row) for row in rows],
-        "failed": {record["run"]: record["error"] for record in records if record["status"] == "failed"},
-        "results": str(out / RESULTS),
-        "csv": str(table),
-        "out": str(out),
-    }
+    return Reproduction(rows=tuple(rows), runs=tuple(runs), out=out, csv=table)
 
 
-def beside(cell: TableCell, records: Sequence[Record]) -> Reproduced:
+def beside(cell: TableCell, results: Sequence[Result]) -> Reproduced:
     """What the runs of a cell gave, beside what the paper printed."""
-    done = [record for record in records if record["status"] == "done"]
-    accuracies = [100 * record["accuracy"] for record in done if record["accuracy"] is not None]
+    done = [result for result in results if result.done]
+    accuracies = [100 * result.accuracy for result in done if result.accuracy is not None]
     spread = Spread.of(accuracies) if accuracies else None
-    epsilons = [record["epsilon"] for record in done]
+    epsilons = [result.epsilon for result in done if result.epsilon is not None]
     return Reproduced(
         cell=cell.name,
         printed=cell.printed,
@@ -104,12 +129,12 @@ def beside(cell: TableCell, records: Sequence[Record]) -> Reproduced:
         low=spread.low if spread else None,
         high=spread.high if spread else None,
         difference=spread.mean - cell.printed if spread and cell.printed is not None else None,
-        epsilon=max(epsilons) if epsilons and None not in epsilons else None,
-        claimed_epsilon=max((record["claimed_epsilon"] for record in done if record["claimed_epsilon"]), default=None),
-        delta=done[0]["delta"] if done else None,
+        epsilon=max(epsilons) if done and len(epsilons) == len(done) else None,
+        claimed_epsilon=max((result.claimed_epsilon for result in done if result.claimed_epsilon), default=None),
+        delta=done[0].delta if done else None,
         seeds=len(done),
-        failed=len(records) - len(done),
-        minutes=sum(record["cpu_seconds"] for record in done) / 60 / len(done) if done else None,
+        failed=len(results) - len(done),
+        minutes=sum(result.cpu_seconds or 0.0 for result in done) / 60 / len(done) if done else None,
         ours=" ".join(cell.ours),
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import signal
@@ -19,10 +18,9 @@ import torch
 
 from reticent.checkpoint import replace_file
 from reticent.errors import SettingError
-from reticent.experiments.job import Job, Record, claim, failure, perform, store_record, stored_record
+from reticent.experiments.job import Job, claim, failure, perform, store_record
 from reticent.experiments.locks import locked
-
-RESULTS = "results.jsonl"
+from reticent.results import RECORD, RESULTS, Result, read_record, to_line
 
 
 class Watcher(Protocol):
@@ -34,7 +32,7 @@ class Watcher(Protocol):
     def advanced(self, job: Job, done: int, total: int) -> None:
         """A run has got so far."""
 
-    def ended(self, job: Job, record: Record) -> None:
+    def ended(self, job: Job, result: Result) -> None:
         """A run is over, well or not."""
 
 
@@ -43,22 +41,22 @@ class _Worker:
     job: Job
     process: BaseProcess
     pipe: Connection
-    record: Record | None = None
+    result: Result | None = None
 
 
-def sweep(jobs: Sequence[Job], out: Path, *, processes: int, watcher: Watcher) -> list[Record]:
+def sweep(jobs: Sequence[Job], out: Path, *, processes: int, watcher: Watcher) -> list[Result]:
     """Do all jobs, each in a process and a folder of its own; results.jsonl is kept up to date all the while.
 
     Promise: after any crash, the same call goes on where it stopped: finished runs are not run again, unfinished ones
     resume, failed ones are tried again.
     """
     _refuse_impossible(jobs, out, processes)
-    records = {}
+    results = {}
     for job in jobs:
-        if (record := stored_record(out / "runs" / job.name)) is not None and record["status"] == "done":
-            records[job.name] = record
-            watcher.ended(job, record)
-    waiting = [job for job in jobs if job.name not in records]
+        if (before := read_record(out / "runs" / job.name)) is not None and before.done:
+            results[job.name] = before
+            watcher.ended(job, before)
+    waiting = [job for job in jobs if job.name not in results]
     at_work: list[_Worker] = []
     try:
         while waiting or at_work:
@@ -67,14 +65,14 @@ def sweep(jobs: Sequence[Job], out: Path, *, processes: int, watcher: Watcher) -
                 watcher.began(at_work[-1].job)
             for worker in _ended(at_work, watcher):
                 at_work.remove(worker)
-                records[worker.job.name] = _settled(worker, out)
+                results[worker.job.name] = _settled(worker, out)
                 write_results(out, [job.name for job in jobs])
-                watcher.ended(worker.job, records[worker.job.name])
+                watcher.ended(worker.job, results[worker.job.name])
     finally:
         for worker in at_work:
             worker.process.kill()
     write_results(out, [job.name for job in jobs])
-    return [records[job.name] for job in jobs]
+    return [results[job.name] for job in jobs]
 
 
 def _refuse_impossible(jobs: Sequence[Job], out: Path, processes: int) -> None:
@@ -84,6 +82,7 @@ def _refuse_impossible(jobs: Sequence[Job], out: Path, processes: int) -> None:
         raise SettingError("two runs of the sweep have the same name")
     for job in jobs:
         claim(job, out / "runs" / job.name)
+    _records(out)  # a damaged one is told now, not when the first run is over
 
 
 # -- one process ---------------------------------------------------------------------------------------------------
@@ -110,8 +109,8 @@ def _work(job: Job, folder: Path, pipe: Connection) -> None:
             pipe.send((done, total))
 
     with locked(folder):
-        record = perform(job, folder, tell)
-    pipe.send(record)
+        result = perform(job, folder, tell)
+    pipe.send(result)
 
 
 def _end_with_parent() -> None:
@@ -135,25 +134,25 @@ def _ended(at_work: list[_Worker], watcher: Watcher) -> list[_Worker]:
         except EOFError:
             over.append(worker)
             continue
-        if isinstance(said, dict):
-            worker.record = said
+        if isinstance(said, Result):
+            worker.result = said
         else:
             watcher.advanced(worker.job, *said)
     return over
 
 
-def _settled(worker: _Worker, out: Path) -> Record:
-    """The record of a process that is over; one that died without a word gets one too."""
+def _settled(worker: _Worker, out: Path) -> Result:
+    """What came of a process that is over; one that died without a word gets a record too."""
     worker.process.join()
     worker.pipe.close()
-    if worker.record is not None:
-        return worker.record
+    if worker.result is not None:
+        return worker.result
     code = worker.process.exitcode or 0
     how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
     why = " (out of memory?)" if code == -signal.SIGKILL else ""
-    record = failure(worker.job, f"its process ended with {how}{why}; the same command goes on with it")
-    store_record(out / "runs" / worker.job.name, record)
-    return record
+    result = failure(worker.job, f"its process ended with {how}{why}; the same command goes on with it")
+    store_record(out / "runs" / worker.job.name, result)
+    return result
 
 
 # -- results -------------------------------------------------------------------------------------------------------
@@ -162,8 +161,21 @@ def _settled(worker: _Worker, out: Path) -> Record:
 def write_results(out: Path, first: Sequence[str] = ()) -> Path:
     """Gather the records of all runs in a folder into one file, a line each; those named come first."""
     with locked(out):
-        found = {path.parent.name: path.read_text() for path in sorted(out.glob("runs/*/record.json"))}
+        found = _records(out)
         names = [name for name in first if name in found] + [name for name in found if name not in first]
-        lines = "".join(json.dumps(json.loads(found[name])) + "\n" for name in names)
-        replace_file(out / RESULTS, lines.encode())
+        replace_file(out / RESULTS, "".join(to_line(found[name]) for name in names).encode())
     return out / RESULTS
+
+
+def _records(out: Path) -> dict[str, Result]:
+    folders = (path.parent for path in sorted(out.glob(f"runs/*/{RECORD}")))
+    return {folder.name: result for folder in folders if (result := read_record(folder)) is not None}
+
+
+def failures(results: Sequence[Result]) -> dict[str, str]:
+    """Why each of the runs failed that did.
+
+    >>> failures([Result(run="a", label="a", recipe={}, status="failed", error="no luck")])
+    {'a': 'no luck'}
+    """
+    return {result.run: result.error or "" for result in results if not result.done}

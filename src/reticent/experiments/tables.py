@@ -8,12 +8,13 @@ from fnmatch import fnmatch
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from reticent.errors import SettingError, UnknownName
 from reticent.experiments.recipe import Recipe, read_recipe
 
 Settings = dict[str, Any]
+T = TypeVar("T")
 ABOUT_A_ROW = ("name", "columns", "printed", "minutes", "ours", "as_claimed")
 """The keys of a row that are not settings of its runs."""
 
@@ -147,7 +148,7 @@ def _cells(row: Settings) -> list[TableCell]:
     return cells
 
 
-def _list(value: Any) -> list[Any]:
+def _list(value: T | list[T] | None) -> list[T]:
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
@@ -155,5 +156,5 @@ def _at(settings: Settings, number: int) -> Settings:
     return {name: _one(value, number) for name, value in settings.items()}
 
 
-def _one(value: Any, number: int) -> Any:
+def _one(value: T | list[T], number: int) -> T:
     return value[number] if isinstance(value, list) else value

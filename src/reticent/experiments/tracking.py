@@ -6,11 +6,13 @@ import json
 import math
 import time
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 from reticent.checkpoint import replace_file
 from reticent.errors import SettingError
+from reticent.results.fields import Fields
 from reticent.run import Run, Step
 
 Tracker = Callable[[Run, Step], None]
@@ -19,22 +21,39 @@ PAUSE = 50
 """Pricing epsilon may take longer than a round: it is done so seldom that it takes one fiftieth of the time."""
 
 
-def public_numbers(run: Run, step: Step) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class PublicNumbers:
     """What may be shown of a round: its number, whether it was kept, and the settings it was run with.
 
     No times: how long a round takes depends on how many examples were drawn, which is private.
     """
+
+    round: int
+    of: int
+    kept: bool
+    kept_so_far: int
+    noise_multiplier: float
+    max_grad_norm: float
+    batch_size: float
+    lr: float
+    epsilon_if_planned: float | None
+    """A live figure, not a guarantee: epsilon if exactly so many rounds had been planned; None: not asked for now."""
+
+
+def public_numbers(run: Run, step: Step, epsilon: float | None = None) -> PublicNumbers:
+    """The public numbers of a round that was just run."""
     settings = run.plan.method.turned(run.settings, step.number - 1)
-    return {
-        "round": step.number,
-        "of": len(run),
-        "kept": step.kept,
-        "kept_so_far": run.kept,
-        "noise_multiplier": settings.noise_multiplier,
-        "max_grad_norm": settings.max_grad_norm,
-        "batch_size": settings.batch_size,
-        "lr": run.optimizer.param_groups[0]["lr"],
-    }
+    return PublicNumbers(
+        round=step.number,
+        of=len(run),
+        kept=step.kept,
+        kept_so_far=run.kept,
+        noise_multiplier=settings.noise_multiplier,
+        max_grad_norm=settings.max_grad_norm,
+        batch_size=settings.batch_size,
+        lr=run.optimizer.param_groups[0]["lr"],
+        epsilon_if_planned=epsilon,
+    )
 
 
 class Meter:
@@ -55,10 +74,7 @@ class Meter:
 
 
 class JsonLines:
-    """Writes each round as a line of JSON; after a crash it goes on without a gap or a double line.
-
-    `epsilon_if_planned` is a live figure, not a guarantee: epsilon if exactly so many rounds had been planned.
-    """
+    """Writes each round as a line of JSON; after a crash it goes on without a gap or a double line."""
 
     def __init__(self, path: Path, meter: Meter | None = None):
         self._path, self._meter, self._begun = path, meter or Meter(), False
@@ -67,23 +83,34 @@ class JsonLines:
         """Write one round."""
         if not self._begun:
             self._cut_back(step.number)
-        line = public_numbers(run, step) | {"epsilon_if_planned": self._meter(run, step)}
+        line = json.dumps(asdict(public_numbers(run, step, self._meter(run, step))))
         with self._path.open("a") as file:
-            file.write(json.dumps(line) + "\n")
+            file.write(line + "\n")
 
     def _cut_back(self, number: int) -> None:
         """Drop the rounds that are run again after a crash, and a line that it cut short."""
         lines = self._path.read_text().splitlines() if self._path.exists() else []
-        kept = [line for line in lines if _round(line) < number]
+        kept = [line for line in lines if _round(line, str(self._path)) < number]
         replace_file(self._path, "".join(line + "\n" for line in kept).encode())
         self._begun = True
 
 
-def _round(line: str) -> float:
+def _round(line: str, where: str) -> float:
     try:
-        return float(json.loads(line)["round"])
+        told: object = json.loads(line)
     except ValueError:
         return math.inf  # cut short by the crash
+    return Fields(told, where).need("round", float)
+
+
+class Board(Protocol):
+    """A writer of TensorBoard, as far as it is asked."""
+
+    def add_scalar(self, tag: str, scalar_value: float, global_step: int, walltime: float) -> None:
+        """Write one number."""
+
+    def close(self) -> None:
+        """Nothing more is written."""
 
 
 class TensorBoard:
@@ -98,16 +125,15 @@ class TensorBoard:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
             raise SettingError("TensorBoard is not installed: pip install 'reticent[tensorboard]'") from error
-        self._open: Callable[[int], Any] = lambda first: SummaryWriter(str(folder), purge_step=first)
-        self._writer: Any = None
+        self._open: Callable[[int], Board] = lambda first: SummaryWriter(str(folder), purge_step=first)
+        self._writer: Board | None = None
         self._meter = meter or Meter()
 
     def __call__(self, run: Run, step: Step) -> None:
         """Write one round."""
         if self._writer is None:
             self._writer = self._open(step.number)
-        numbers = public_numbers(run, step) | {"epsilon_if_planned": self._meter(run, step)}
-        for name, value in numbers.items():
+        for name, value in asdict(public_numbers(run, step, self._meter(run, step))).items():
             if value is not None and name not in ("round", "of"):
                 self._writer.add_scalar(f"public/{name}", float(value), step.number, walltime=float(step.number))
         if step.number == len(run):

@@ -1,43 +1,41 @@
-"""Train by recipe: build the parts it names, run them, and answer with plain data."""
+"""Train by recipe: build the parts it names, run them, and tell what came of it."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import sys
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from torch import nn
 
-from reticent import data, defences, methods
-from reticent.accounting import Budget, Guarantee
+from reticent import data, defences
+from reticent.accounting import Guarantee
 from reticent.checkpoint import make_folder, replace_file
 from reticent.errors import ResumeError, SettingError
 from reticent.experiments.normalising import charges, normalise
 from reticent.experiments.parts import model_of
 from reticent.experiments.recipe import Recipe, check
+from reticent.experiments.request import request
+from reticent.experiments.stored import recipe_of
 from reticent.experiments.tracking import JsonLines, write_private_diagnostics
 from reticent.fitting import Trained, accuracy, make_optimizer, make_scheduler
-from reticent.methods.planning import default_delta
+from reticent.methods.solving import rounds_in
+from reticent.results import ANSWER, PlainSettings, Result, name_of, read_result
 from reticent.run import Run, Step
 
 Progress = Callable[[Run, Step], None]
 PRIVATE = "private-diagnostics.jsonl"
 
 
-def train(
-    recipe: Recipe, out: Path | None = None, *, resume: bool = False, progress: Progress | None = None
-) -> dict[str, Any]:
+def train(recipe: Recipe, out: Path | None = None, *, resume: bool = False, progress: Progress | None = None) -> Result:
     """Run a recipe to its end; with a folder, everything about it is kept there and can be resumed.
 
-    >>> answer = train(Recipe(data="digits", epsilon=3.0, epochs=1, seed=0))
-    >>> answer["guarantee"]["status"]
+    >>> train(Recipe(data="digits", epsilon=3.0, epochs=1, seed=0)).guarantee.status
     'proved'
     """
     recipe = recipe.filled()
@@ -64,24 +62,36 @@ def train(
 
 
 def finish(
-    recipe: Recipe, dataset: data.Dataset, trained: Trained, out: Path | None, start: float, **more: Any
-) -> dict[str, Any]:
-    """Measure accuracy, tell everything about a run as plain data, and keep it in the folder."""
-    answer = {
-        "accuracy": accuracy(trained.model, *dataset.test) if dataset.test is not None else None,
-        "accuracy_on": dataset.note if dataset.test is not None else "no test split: accuracy was not measured",
-        "guarantee": trained.guarantee.to_json(),
-        "rounds": trained.rounds,
-        "kept": trained.kept,
-        "seconds": round(time.perf_counter() - start, 3),
-        "recipe": recipe.to_json(),
-        "out": str(out) if out is not None else None,
-        **more,
-    }
+    recipe: Recipe,
+    dataset: data.Dataset,
+    trained: Trained,
+    out: Path | None,
+    start: float,
+    *,
+    noise_multiplier: float,
+    optimizer: PlainSettings | None = None,
+) -> Result:
+    """Measure accuracy, tell everything about a run, and keep it in the folder; plain training has an optimizer."""
+    label = recipe.method if optimizer is None else "plain"
+    result = Result(
+        run=name_of(out) if out is not None else label,
+        label=label,
+        kind="private" if optimizer is None else "plain",
+        accuracy=accuracy(trained.model, *dataset.test) if dataset.test is not None else None,
+        accuracy_on=dataset.note if dataset.test is not None else "no test split: accuracy was not measured",
+        guarantee=trained.guarantee,
+        rounds=trained.rounds,
+        kept=trained.kept,
+        noise_multiplier=noise_multiplier,
+        optimizer=optimizer,
+        seconds=round(time.perf_counter() - start, 3),
+        recipe=recipe.to_json(),
+        out=str(out) if out is not None else None,
+    )
     if out is not None:
         trained.save(out)
-        replace_file(out / "result.json", json.dumps(answer, indent=2).encode())
-    return answer
+        replace_file(out / ANSWER, json.dumps(result.answer(), indent=2).encode())
+    return result
 
 
 def examples(recipe: Recipe) -> data.Dataset:
@@ -92,7 +102,8 @@ def examples(recipe: Recipe) -> data.Dataset:
     """
     dataset = data.load(recipe.data, folder=recipe.data_folder)
     if recipe.features is not None:
-        dataset = data.extract(dataset, recipe.features, progress=_tell_features)
+        quiet = recipe.size is not None  # how many there really are is private then
+        dataset = data.extract(dataset, recipe.features, progress=None if quiet else _tell_features)
     if recipe.validation is None:
         return dataset
     train, judges = set_aside(dataset.train, recipe.validation)
@@ -109,26 +120,23 @@ def _tell_features(done: int, total: int) -> None:
 def prepare(recipe: Recipe, dataset: data.Dataset, out: Path | None = None, *, resume: bool = False) -> Run:
     """The run a (filled) recipe describes, ready for its first round."""
     private, public = set_aside(dataset.train, recipe.holdout)
-    options = {"max_grad_norm": recipe.max_grad_norm, "noise_multiplier": recipe.noise_multiplier} | recipe.options
-    if public is not None:
-        options |= {"holdout": public, "holdout_is_public": True}
-    method = methods.get(recipe.method, **{name: value for name, value in options.items() if value is not None})
-    size = len(private)
-    batch_size = min(recipe.batch_size or size, size)
-    delta = recipe.delta if recipe.delta is not None else default_delta(size)
+    asked = request(recipe, len(private), public)
     model = model_of(recipe, dataset)
-    optimizer = make_optimizer(recipe.optimizer or method.optimizer, model, recipe.lr, recipe.momentum)
-    rounds = math.ceil((recipe.epochs or 1) * size / batch_size)
+    optimizer = make_optimizer(recipe.optimizer or asked.method.optimizer, model, recipe.lr, recipe.momentum)
+    batch_size = asked.size if asked.batch_size is None else asked.batch_size
+    rounds = rounds_in(recipe.epochs or 1, asked.size, batch_size)
     run = Run(
         model,
         optimizer,
         private,
-        method=method,
+        method=asked.method,
         batch_size=batch_size,
-        epochs=recipe.epochs,
-        budget=Budget(recipe.epsilon, delta) if recipe.epsilon is not None else None,
-        delta=delta,
-        already=charges(recipe),
+        size=recipe.size,
+        adjacency=recipe.adjacency,
+        epochs=asked.epochs,
+        budget=asked.budget,
+        delta=asked.delta,
+        already=asked.already,
         scheduler=make_scheduler(recipe.lr_schedule, optimizer, rounds),
         average_last=recipe.average_last or 0.0,
         seed=recipe.seed,
@@ -172,15 +180,14 @@ def defended(recipe: Recipe, dataset: data.Dataset) -> Trained:
     return Trained(found.model, guarantee, found.rounds, found.rounds, {"recipe": recipe.to_json()})
 
 
-def _finished(out: Path, recipe: Recipe, resume: bool) -> dict[str, Any] | None:
-    """The stored answer of a finished run, if that is what the folder holds and resuming was asked for."""
+def _finished(out: Path, recipe: Recipe, resume: bool) -> Result | None:
+    """What came of a finished run, if that is what the folder holds and resuming was asked for."""
     make_folder(out)
-    result = out / "result.json"
-    if not result.exists():
+    if not (out / ANSWER).exists():
         return None
     if not resume:
         raise ResumeError(f"{out} holds a finished run: give another folder, or --resume to see its result")
-    answer: dict[str, Any] = json.loads(result.read_text())
-    if Recipe(**answer["recipe"]) != recipe:
+    result = read_result(out)
+    if recipe_of(result) != recipe:
         raise ResumeError(f"{out} holds a finished run of another recipe: give another folder")
-    return answer
+    return result

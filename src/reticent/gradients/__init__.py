@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from reticent.gradients.checking import check
 from reticent.gradients.engine import norms, norms_and_sum
+from reticent.gradients.second_look import gradients_are_own, losses_are_own, must_not_be_released
 
-__all__ = ["check", "norms", "norms_and_sum"]
+__all__ = ["check", "gradients_are_own", "losses_are_own", "must_not_be_released", "norms", "norms_and_sum"]

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from reticent.gradients import rules as _rules  # noqa: F401 - fills the registry
 from reticent.gradients.batches import Batch, size
+from reticent.gradients.following import Args, Function, Kwargs
 from reticent.gradients.forms import Form, Pull, Pulled
+from reticent.gradients.hidden import refuse_hidden
 from reticent.gradients.layouts import Layout
 from reticent.gradients.registry import RULES
-from reticent.gradients.tape import Site, SitePlan, Tape
+from reticent.gradients.tape import NoRule, Site, SitePlan, Tape
 from reticent.gradients.task import LossTask
 from reticent.gradients.uses import Forms, Use
 
@@ -31,10 +32,10 @@ class Books(Tape):
         self._forms: dict[int, Form] = {}
         self._squares: dict[int, Tensor] = {}
 
-    def use(self, site: Site, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        rule = RULES[func]
-        layout = self.layout(site) if rule.located else Layout.FIRST
-        return rule.run(Use(self, site, layout), *args, **kwargs)
+    def use(self, site: Site, layout: Layout, func: Function, args: Args, kwargs: Kwargs) -> object:
+        if (site, layout) not in self.plan.proved:
+            raise NoRule(site, f"not proved with the examples on {layout.value}")
+        return RULES[func].run(Use(self, site, layout), *args, **kwargs)
 
     def expect(self, values: Iterable[Tensor | None]) -> None:
         """Note that the backward pass will bring one form for each followed value."""
@@ -99,14 +100,23 @@ class Books(Tape):
 
 
 @contextmanager
-def books_of(task: LossTask, batch: Batch, plan: SitePlan) -> Iterator[tuple[Books, Tensor]]:
-    """Run both passes and give the books, closed, with the norms, until the block ends."""
+def books_of(
+    task: LossTask, batch: Batch, plan: SitePlan, counted: Tensor | None = None
+) -> Iterator[tuple[Books, Tensor]]:
+    """Run both passes and give the books, closed, with the norms, until the block ends.
+
+    With a mask of those `counted`, the losses of the others are left out.
+    """
     books = Books(task.parameters, size(batch), plan)
     with plan.scratch.in_use():
         try:
+            examples = books.begin(batch)
             with torch.enable_grad(), books:
-                losses = task.losses(batch, books.n)
-            torch.autograd.grad(losses.sum(), books.anchor, allow_unused=True)
+                losses = task.losses(examples, books.n)
+            refuse_hidden(losses, task.parameters)
+            books.end(losses)
+            total = losses.sum() if counted is None else losses[counted.to(losses.device)].sum()
+            torch.autograd.grad(total, books.anchor, allow_unused=True)
             with torch.no_grad():
                 yield books, books.close()
         finally:

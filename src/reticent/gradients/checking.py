@@ -9,31 +9,68 @@ from torch import Tensor, nn
 
 from reticent.errors import ModelError
 from reticent.gradients.batches import Batch, PerExampleLoss, chosen, map_tensors, size
+from reticent.gradients.company import NORMALISE, mixes, refuse_company
 from reticent.gradients.general import Gradients, gradients_of
 from reticent.gradients.mixing import culprit, differs
+from reticent.gradients.probes import made_up, remember
 from reticent.gradients.randomness import undisturbed
 from reticent.gradients.task import LossTask
 
-_NORMALISE = "normalise within an example instead (nn.GroupNorm, nn.LayerNorm)"
 
-
-def check(model: nn.Module, per_example_loss: PerExampleLoss, batch: Batch) -> None:
+def check(
+    model: nn.Module,
+    per_example_loss: PerExampleLoss,
+    batch: Batch,
+    *,
+    probes: Batch | None = None,
+    most: int = 64,
+) -> None:
     """Refuse a model or loss in which an example's gradient is not its own, naming the module and the remedy.
 
-    `batch` is a handful of public or made-up examples. The model is left as it was.
+    `batch` is a handful of made-up examples; `probes` are public ones, for models that do not run on made-up rows (a
+    length of 0, no end token). A row is seen alone, among few, and among `most` others of many kinds: give the
+    size of a real micro-batch if that is larger. The model is left as it was.
 
     >>> check(nn.Linear(3, 1), lambda m, x: m(x).sum(1), torch.eye(3))
     >>> check(nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)), lambda m, x: m(x).sum(1), torch.eye(3))
     Traceback (most recent call last):
     reticent.errors.ModelError: module '1' (BatchNorm1d) mixes examples: ...
+    >>> check(nn.Linear(3, 1), lambda m, x: m(x).sum(1) / len(x), torch.eye(3))
+    Traceback (most recent call last):
+    reticent.errors.ModelError: the loss mixes examples: ...
     """
     task = LossTask.of(model, per_example_loss)
+    if probes is not None:
+        remember(model, probes)
     with undisturbed(model):
         model.train()
         for path, module in model.named_modules():
             _refuse_by_type(f"module {path!r} ({type(module).__name__})", module)
-        _refuse_kept_statistics(task, batch)
-        _refuse_mixed_examples(task, _several(batch))
+        for rows in _runnable(task, batch, probes):
+            _refuse_kept_statistics(task, rows)
+            _refuse_mixed_examples(task, _several(rows))
+            refuse_company(task, rows, most)
+
+
+def _runnable(task: LossTask, batch: Batch, probes: Batch | None) -> list[Batch]:
+    """The rows that the model runs on: those that are public, and those made up."""
+    found: list[Batch] = []
+    reasons: list[Exception] = []
+    for rows in (probes, batch, made_up(batch, size(batch), ones=True)):
+        if rows is None or (found and rows is not batch):
+            continue
+        try:
+            with torch.no_grad():
+                task.losses(rows)
+            found.append(rows)
+        except ModelError:
+            raise
+        except Exception as reason:  # whatever a model says to rows that are none
+            reasons.append(reason)
+    if not found:
+        reasons[0].add_note("if the model runs on real rows only, give a few public ones: check(..., probes=rows)")
+        raise reasons[0]
+    return found
 
 
 def _refuse_by_type(said: str, module: nn.Module) -> None:
@@ -59,7 +96,7 @@ def _refuse_kept_statistics(task: LossTask, batch: Batch) -> None:
             kind = type(model.get_submodule(path)).__name__
             raise ModelError(
                 f"module {path!r} ({kind}) changes its buffer {own!r} when it trains, which keeps something of private "
-                f"examples past the noise; {_NORMALISE}, or keep that module in eval mode"
+                f"examples past the noise; {NORMALISE}, or keep that module in eval mode"
             )
 
 
@@ -81,11 +118,7 @@ def _refuse_mixed_examples(task: LossTask, batch: Batch) -> None:
             moved = [name for name in gradient if differs(found[0][name], gradient[name])]
             if moved:
                 torch.set_rng_state(rng)
-                where = culprit(task, companies[0], company, row)
-                raise ModelError(
-                    f"{where} mixes examples: the gradient of one example (at {moved[0]!r}) changes with the other "
-                    f"examples of its batch; {_NORMALISE}, and let every loss depend on its own example only"
-                )
+                raise mixes(culprit(task, (companies[0], row), (company, row)), f"the gradient (at {moved[0]!r})")
 
 
 def _companies(batch: Batch, row: int) -> Iterator[Batch]:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from reticent.gradients import general
 from reticent.gradients.batches import Batch, PerExampleLoss, chunks, size
 from reticent.gradients.bookkeeping import books_of
-from reticent.gradients.planning import plan_of
+from reticent.gradients.planning import plan_again, plan_of
 from reticent.gradients.tape import NoRule, SitePlan
 from reticent.gradients.task import LossTask
 
@@ -93,9 +93,9 @@ def _one_part(task: LossTask, part: Batch, plan: SitePlan | None, add: Callable[
             with books_of(task, part, plan) as (books, found):
                 add(books, found)
             return found
-        except NoRule:
+        except NoRule as reason:
             torch.set_rng_state(rng)
-            plan = plan_of(task, part, again=True)
+            plan = plan_again(task, part, plan, reason)
     written = general.written_out(task, part)
     found = written.norms()
     add(written, found)

@@ -15,6 +15,7 @@ from torch.func import functional_call, grad, vmap
 from reticent.errors import ModelError
 from reticent.gradients.batches import Batch, map_tensors, rows, size
 from reticent.gradients.forms.dense import squares
+from reticent.gradients.probes import probes
 from reticent.gradients.randomness import undisturbed
 from reticent.gradients.task import LossTask
 
@@ -79,16 +80,19 @@ _chosen: weakref.WeakKeyDictionary[nn.Module, Path] = weakref.WeakKeyDictionary(
 
 
 def path(task: LossTask, batch: Batch) -> Path:
-    """Choose between the two paths by trying `vmap` once on two examples; the answer is kept while the model lives."""
+    """Choose between the two paths by trying `vmap` once on rows that are nobody's; kept while the model lives."""
     if task.model not in _chosen:
+        _chosen[task.model] = by_loop
         with undisturbed(task.model):
-            try:
-                by_vmap(task, rows(batch, 0, 2))
+            for tried in probes(task.model, batch, 2):
+                try:
+                    by_vmap(task, tried)
+                except ModelError:
+                    raise
+                except Exception:  # torch.func raises many kinds; the loop answers, or says what is wrong
+                    continue
                 _chosen[task.model] = by_vmap
-            except ModelError:
-                raise
-            except Exception:  # torch.func raises many kinds; the loop answers, or says what is wrong
-                _chosen[task.model] = by_loop
+                break
     return _chosen[task.model]
 
 
@@ -120,4 +124,11 @@ class Written:
 
 def written_out(task: LossTask, batch: Batch) -> Written:
     """Write out the gradients of a batch by whichever path works for the model."""
-    return Written(path(task, batch)(task, batch))
+    rng = torch.get_rng_state()
+    try:
+        return Written(path(task, batch)(task, batch))
+    except ModelError:
+        raise
+    except Exception:  # some examples may take a way through the model that `vmap` cannot
+        torch.set_rng_state(rng)
+        return Written(by_loop(task, batch))

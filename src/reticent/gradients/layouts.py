@@ -1,11 +1,13 @@
-"""Layouts: where in a tensor the examples are, found by looking which entries each example's loss reaches."""
+"""Layouts: the places of the examples that rules know how to work with."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from enum import Enum
 
 from torch import Tensor
+
+from reticent.gradients.following import Place
 
 
 class Layout(Enum):
@@ -15,7 +17,26 @@ class Layout(Enum):
     SECOND = "the second axis"
     MAJOR = "the first axis, each example in consecutive rows"
     MINOR = "the first axis, each example in every n-th row"
-    NOWHERE = "nowhere: the same for all examples"
+
+    @classmethod
+    def of(cls, place: Place) -> Layout | None:
+        """The layout of a place, if it is one that rules work with.
+
+        >>> Layout.of(Place(0, after=4))
+        <Layout.MAJOR: 'the first axis, each example in consecutive rows'>
+        """
+        if place.order is not None:
+            return None
+        match place.axis, place.before, place.after:
+            case 0, 1, 1:
+                return cls.FIRST
+            case 1, 1, 1:
+                return cls.SECOND
+            case 0, 1, _:
+                return cls.MAJOR
+            case 0, _, 1:
+                return cls.MINOR
+        return None
 
     def fits(self, shape: Sequence[int], n: int) -> bool:
         """Say whether a shape can hold n examples in this way."""
@@ -26,8 +47,6 @@ class Layout(Enum):
                 return len(shape) > 1 and shape[1] == n
             case Layout.MAJOR | Layout.MINOR:
                 return len(shape) > 0 and shape[0] > n and shape[0] % n == 0
-            case Layout.NOWHERE:
-                return False
 
     def first(self, tensor: Tensor, n: int) -> Tensor:
         """View a tensor with its examples on the first axis.
@@ -46,38 +65,3 @@ class Layout(Enum):
                 return tensor.reshape(n, -1, *tensor.shape[1:])
             case Layout.MINOR:
                 return tensor.reshape(-1, n, *tensor.shape[1:]).transpose(0, 1)
-            case Layout.NOWHERE:
-                raise ValueError("a tensor that is the same for all examples has no example axis")
-
-
-def find(reached: Sequence[Tensor]) -> Layout | None:
-    """Find the layout in which example i's loss reaches (has a gradient at) the entries of example i only.
-
-    Zeros fit every layout and so say nothing: if two examples reach nothing, or two layouts fit, the answer is None.
-
-    >>> import torch
-    >>> find([torch.tensor([[1.0, 0.0]] * 3), torch.tensor([[0.0, 1.0]] * 3)])
-    <Layout.SECOND: 'the second axis'>
-    >>> find([torch.zeros(6, 4)] * 3) is None
-    True
-    """
-    n = len(reached)
-    telling = {i: gradient for i, gradient in enumerate(reached) if gradient.any()}
-    if len(telling) < n - 1:  # one may be missing: its place is the one that the others leave
-        return None
-    fitting = [layout for layout in possible(reached[0].shape, n) if _apart(telling, layout, n)]
-    return only(fitting) if fitting else Layout.NOWHERE
-
-
-def possible(shape: Sequence[int], n: int) -> list[Layout]:
-    """All layouts in which a shape can hold n examples."""
-    return [layout for layout in Layout if layout.fits(shape, n)]
-
-
-def only(fitting: Sequence[Layout]) -> Layout | None:
-    """The one layout that fits, or None."""
-    return fitting[0] if len(fitting) == 1 else None
-
-
-def _apart(telling: Mapping[int, Tensor], layout: Layout, n: int) -> bool:
-    return not any(layout.first(gradient, n)[[j for j in range(n) if j != i]].any() for i, gradient in telling.items())

@@ -4,32 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
-Run = TypeVar("Run", bound=Callable[..., Any])
+from reticent.gradients.following import Function
+
+Run = TypeVar("Run", bound=Function)
 
 
 @dataclass(frozen=True)
 class Rule:
     """`run(use, *args, **kwargs)` answers in place of a torch function.
 
-    `located`: planning must find where the examples are in its output; otherwise the function itself says so.
-    `alone`: it may bring parameters to the examples without another tensor, as `expand` does.
+    `located`: it works wherever the examples are; otherwise the function itself says where they must be.
     """
 
-    run: Callable[..., Any]
+    run: Function
     located: bool = True
-    alone: bool = False
 
 
-RULES: dict[Callable[..., Any], Rule] = {}
+RULES: dict[Function, Rule] = {}
 
 
-def rule(*functions: Callable[..., Any], located: bool = True, alone: bool = False) -> Callable[[Run], Run]:
+def rule(*functions: Function, located: bool = True) -> Callable[[Run], Run]:
     """Register a rule for torch functions that take the same arguments."""
 
     def register(run: Run) -> Run:
-        RULES.update({function: Rule(run, located, alone) for function in functions})
+        RULES.update({function: Rule(run, located) for function in functions})
         return run
 
     return register

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from reticent.errors import ModelError
-from reticent.gradients.batches import Batch, PerExampleLoss, map_tensors, size
+from reticent.gradients.batches import Batch, PerExampleLoss, map_tensors, size, tensors
 from reticent.gradients.stacking import Stacked, StackedBooks, add_to_each
 from reticent.gradients.task import one_per_example, trainable
 
@@ -44,7 +44,7 @@ class Stack:
         {'weight': tensor([[[5., 5.]]])}
         """
         leaves = {name: parameter.detach().requires_grad_() for name, parameter in self.parameters.items()}
-        losses = self._losses(per_example_loss, batches, Stacked(self.models[0], leaves))
+        losses = self._losses(per_example_loss, batches, Stacked(self.models[0], leaves, _rows(batches)))
         found = torch.autograd.grad(losses.sum(), list(leaves.values()), allow_unused=True)
         pairs = zip(leaves.items(), found, strict=True)
         return {name: torch.zeros_like(leaf) if gradient is None else gradient for (name, leaf), gradient in pairs}
@@ -57,7 +57,7 @@ class Stack:
         Promise: as for one model; an example whose norm is not finite has no part. Draws of different sizes are
         filled up to one size, and `weigh` gives the filling weight 0.
         """
-        mode = StackedBooks(self.models[0], self.parameters)
+        mode = StackedBooks(self.models[0], self.parameters, _rows(batches))
         losses = self._losses(per_example_loss, batches, mode)
         torch.autograd.grad(losses.sum(), mode.anchor, allow_unused=True)
         sums = {name: torch.zeros_like(parameter) for name, parameter in self.parameters.items()}
@@ -74,5 +74,11 @@ class Stack:
         if size(batches) != len(self.models):
             raise ValueError(f"{len(self.models)} models need as many batches, got {size(batches)}")
         merged = map_tensors(batches, lambda tensor: tensor.flatten(0, 1))
+        followed = map_tensors(merged, mode.whose.begin)
         with torch.enable_grad(), mode:
-            return one_per_example(loss(self.models[0], merged), size(merged))
+            losses = one_per_example(loss(self.models[0], followed), size(merged))
+        return mode.losses(losses)
+
+
+def _rows(batches: Batch) -> int:
+    return next(tensor.shape[0] * tensor.shape[1] for tensor in tensors(batches))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -11,36 +11,59 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from reticent.errors import ModelError
+from reticent.gradients.following import ABOUT_SHAPES, Args, Function, Kwargs, NotFollowed, Place, Whose
+from reticent.gradients.following.places import Answer
 from reticent.gradients.forms import Dense, Form, Lookup, Outer
+from reticent.gradients.rules.normalisation import Affine, parts
 from reticent.gradients.tape import tapped
 from reticent.gradients.task import trainable
 
 Forms: TypeAlias = Iterator[tuple[Tensor | None, Form]]
+_ONE_BY_ONE = "train such models one by one, or in processes"
 
 
 class Stacked(TorchFunctionMode):
     """Answers the layers of one model, the first, with those of all models; rows come model after model."""
 
-    def __init__(self, model: nn.Module, stacked: Mapping[str, Tensor]):
+    def __init__(self, model: nn.Module, stacked: Mapping[str, Tensor], rows: int):
         super().__init__()
+        self.whose = Whose(rows, {}, curious=True)
         self.names = {id(parameter): name for name, parameter in trainable(model).items()}
         self.models = len(next(iter(stacked.values())))
         self._stacked = stacked
 
     def __torch_function__(
-        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
+        self, func: Function, types: object, args: Args = (), kwargs: Kwargs | None = None
+    ) -> object:
         kwargs = kwargs or {}
+        if func in ABOUT_SHAPES:
+            return func(*args, **kwargs)
         given = [value for value in (*args, *kwargs.values()) if id(value) in self.names]
-        if given and func in _LAYERS:
-            return _LAYERS[func](self, *args, **kwargs)
-        result = func(*args, **kwargs)
+        try:
+            if given and func in _LAYERS:
+                self._refuse_misplaced(self.whose.after(func, args, kwargs))
+                output = _LAYERS[func](self, *args, **kwargs)
+                self.whose.mark(output, Place(0))
+                return output
+            result = func(*args, **kwargs)
+            self.whose.mark(result, self.whose.after(func, args, kwargs, result), args[0] if args else None)
+        except NotFollowed as lost:
+            raise ModelError(f"{getattr(func, '__name__', func)} cannot be stacked: {lost}; {_ONE_BY_ONE}") from None
         if given and isinstance(result, Tensor) and result.requires_grad:
-            raise ModelError(
-                f"{func.__name__} of {self.names[id(given[0])]!r} cannot be stacked; "
-                "train such models one by one, or in processes"
-            )
+            raise ModelError(f"{func.__name__} of {self.names[id(given[0])]!r} cannot be stacked; {_ONE_BY_ONE}")
         return result
+
+    def losses(self, found: Tensor) -> Tensor:
+        """Give losses back if each is of its own row."""
+        try:
+            self._refuse_misplaced(self.whose.of(found))
+        except NotFollowed as lost:
+            raise ModelError(f"this loss cannot be stacked: {lost}; {_ONE_BY_ONE}") from None
+        return found
+
+    def _refuse_misplaced(self, where: Answer) -> None:
+        if not isinstance(where, Place) or not where.same(Place(0)):
+            raise NotFollowed("the rows of all models are not on the first axis")
 
     def all_of(self, value: Tensor) -> Tensor:
         """Give all models' values of a parameter; a frozen one is the first model's for all."""
@@ -59,8 +82,8 @@ class Stacked(TorchFunctionMode):
 class StackedBooks(Stacked):
     """The same with every example's gradient kept."""
 
-    def __init__(self, model: nn.Module, stacked: Mapping[str, Tensor]):
-        super().__init__(model, stacked)
+    def __init__(self, model: nn.Module, stacked: Mapping[str, Tensor], rows: int):
+        super().__init__(model, stacked, rows)
         self.anchor = torch.zeros((), requires_grad=True)
         self.forms: dict[str, Form] = {}
 
@@ -97,7 +120,7 @@ def _linear(mode: Stacked, input: Tensor, weight: Tensor, bias: Tensor | None = 
     return mode.note(output.view(*input.shape[:-1], len(weight)), forms)
 
 
-def _embedding(mode: Stacked, input: Tensor, weight: Tensor, padding_idx: int | None = None, **_: Any) -> Tensor:
+def _embedding(mode: Stacked, input: Tensor, weight: Tensor, padding_idx: int | None = None, **_: object) -> Tensor:
     tables = mode.all_of(weight).flatten(0, 1)
     first = len(weight) * torch.arange(mode.models, device=input.device)
     own = mode.by_model(input) + first.view(-1, *(1,) * input.ndim)
@@ -136,30 +159,18 @@ def _scaled(mode: Stacked, normal: Tensor, weight: Tensor | None, bias: Tensor |
     return mode.note(output.flatten(0, 1), forms)
 
 
-def _layer_norm(
-    mode: Stacked,
-    input: Tensor,
-    normalized_shape: Sequence[int],
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
-) -> Tensor:
+def _layer_norm(mode: Stacked, input: Tensor, normalized_shape: Sequence[int], **affine: Unpack[Affine]) -> Tensor:
+    weight, bias, eps = parts(affine)
     axes = range(input.ndim - len(normalized_shape), input.ndim)
     return _scaled(mode, functional.layer_norm(input, normalized_shape, eps=eps), weight, bias, axes)
 
 
-def _group_norm(
-    mode: Stacked,
-    input: Tensor,
-    num_groups: int,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
-) -> Tensor:
+def _group_norm(mode: Stacked, input: Tensor, num_groups: int, **affine: Unpack[Affine]) -> Tensor:
+    weight, bias, eps = parts(affine)
     return _scaled(mode, functional.group_norm(input, num_groups, eps=eps), weight, bias, [1])
 
 
-_LAYERS: dict[Callable[..., Any], Callable[..., Tensor]] = {
+_LAYERS: dict[Function, Callable[..., Tensor]] = {
     functional.linear: _linear,
     functional.embedding: _embedding,
     functional.layer_norm: _layer_norm,

@@ -1,27 +1,29 @@
-"""The tape: watches one forward pass and finds every use of a trainable parameter, wherever in the model it is."""
+"""The tape: watches one forward pass, follows its examples, and finds every use of a trainable parameter."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeAlias, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from reticent.gradients.batches import Batch, map_tensors
+from reticent.gradients.following import ABOUT_SHAPES, Args, Function, Kwargs, NotFollowed, Place, Whose
 from reticent.gradients.layouts import Layout
-from reticent.gradients.packing import Packings
 from reticent.gradients.registry import RULES
 from reticent.gradients.scratch import Scratch
 
 # Where parameters are used: the function's name, and the names of the parameters it was given.
 Site: TypeAlias = tuple[str, tuple[str, ...]]
+T = TypeVar("T")
 
 
 class NoRule(Exception):  # noqa: N818 - not a mistake: the general path takes over
-    """Parameters are used in a way for which there is no exact rule."""
+    """Parameters or examples are used in a way for which there is no exact rule."""
 
     def __init__(self, site: Site, why: str):
         super().__init__(f"{site[0]}({', '.join(site[1])}): {why}")
@@ -29,24 +31,35 @@ class NoRule(Exception):  # noqa: N818 - not a mistake: the general path takes o
 
 @dataclass(frozen=True, eq=False)
 class SitePlan:
-    """What is known of a model before its passes: where the examples are at each site, and how to run it."""
+    """What was proved of a model before its passes, and how to run it; where the examples are, each pass finds anew."""
 
-    layouts: Mapping[Site, Layout]
+    proved: frozenset[tuple[Site, Layout]] = frozenset()
+    idle: frozenset[Site] = frozenset()
+    """Sites whose output led nowhere, so that nothing was proved there."""
+    ambient: dict[int, Tensor] = field(default_factory=dict)
     channels_last: bool = False
     at_once: int = 1
     scratch: Scratch = field(default_factory=Scratch)
+    hopeless: set[str] = field(default_factory=set)
+    """What went wrong in a pass and was not mended by planning again."""
 
 
-class _Tap(torch.autograd.Function):
+class _Shown(Protocol):
+    """What a tap keeps until the gradient comes by."""
+
+    show: Callable[[Tensor], None]
+
+
+class Tap(torch.autograd.Function):
     """Identity that shows the gradient passing by; the anchor makes it part of the graph."""
 
     @staticmethod
-    def forward(ctx: Any, value: Tensor, _anchor: Tensor, show: Callable[[Tensor], None]) -> Tensor:
+    def forward(ctx: _Shown, value: Tensor, _anchor: Tensor, show: Callable[[Tensor], None]) -> Tensor:
         ctx.show = show
         return value.data  # a handle of its own, since the model may change it in place
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx: _Shown, gradient: Tensor) -> tuple[Tensor, None, None]:
         if torch.is_grad_enabled():
             raise NoRule(("a second derivative", ()), "gradients of gradients have no rule")
         ctx.show(gradient)
@@ -55,79 +68,113 @@ class _Tap(torch.autograd.Function):
 
 def tapped(value: Tensor, anchor: Tensor, show: Callable[[Tensor], None]) -> Tensor:
     """Have the gradient of a value shown when a backward pass to the anchor comes by."""
-    return _Tap.apply(value, anchor, show)  # type: ignore[no-any-return,no-untyped-call]
+    return Tap.apply(value, anchor, show)  # type: ignore[no-any-return,no-untyped-call]
 
 
 class Tape(TorchFunctionMode, ABC):
-    """Sees each torch function that is given a trainable parameter, or a tensor made from parameters only.
+    """Sees each torch function, where the examples go in it, and whether it is given a trainable parameter.
 
     What is made from parameters only is followed like a parameter; `roots` says from which parameters it was made.
     """
 
-    def __init__(self, parameters: Mapping[str, nn.Parameter], n: int, plan: SitePlan):
+    def __init__(self, parameters: Mapping[str, nn.Parameter], n: int, plan: SitePlan, *, curious: bool = False):
         super().__init__()
         self.n = n
         self.plan = plan
+        self.whose = Whose(n, plan.ambient, curious=curious)
         self.anchor = torch.zeros((), requires_grad=True)
         self._names = {id(parameter): name for name, parameter in parameters.items()}
-        self.packings = Packings()
         self.roots: dict[int, tuple[Tensor, list[nn.Parameter]]] = {}
         self._parameters = {id(parameter): parameter for parameter in parameters.values()}
+
+    def begin(self, batch: Batch) -> Batch:
+        """Give the batch as the pass must see it, so that its examples are followed."""
+        return map_tensors(batch, self.whose.begin)
+
+    def end(self, losses: Tensor) -> None:
+        """Refuse losses that are not each of their own example."""
+        try:
+            where = self.whose.of(losses)
+        except NotFollowed as lost:
+            raise NoRule(("the loss", ()), str(lost)) from None
+        if not isinstance(where, Place) or not where.bound or not where.same(Place(0)):
+            raise NoRule(("the loss", ()), "it is not known whose each loss is")
 
     def follows(self, value: object) -> bool:
         """Say whether a value is a trainable parameter or made from such only."""
         return id(value) in self._names
 
-    def plain(self, value: Any) -> Any:
+    def plain(self, value: T) -> T:
         """Give a value without its history if it is followed."""
         if isinstance(value, list | tuple):
-            return type(value)(self.plain(item) for item in value)
-        return value.detach() if self.follows(value) else value
+            return cast(T, type(value)(self.plain(item) for item in value))
+        return cast(T, value.detach()) if isinstance(value, Tensor) and self.follows(value) else value
 
     def tap(self, value: Tensor, show: Callable[[Tensor], None]) -> Tensor:
         """Have the gradient of a value shown when the backward pass comes by."""
         return tapped(value, self.anchor, show)
 
     def __torch_function__(
-        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
+        self, func: Function, types: object, args: Args = (), kwargs: Kwargs | None = None
+    ) -> object:
         kwargs = kwargs or {}
+        if func in ABOUT_SHAPES:
+            return func(*args, **kwargs)
         followed = [value for value in _values(args, kwargs) if id(value) in self._names]
-        if not followed:
+        try:
+            if followed:
+                return self._with_parameters(self._site(func, followed), func, args, kwargs)
             result = func(*args, **kwargs)
-            if func in Packings.watched:
-                self.packings.note(func, args, result)
-            return result
-        site = (getattr(func, "__name__", str(func)), tuple(self._names[id(value)] for value in followed))
+            self.whose.mark(result, self.whose.after(func, args, kwargs, result), args[0] if args else None)
+        except NotFollowed as lost:
+            raise NoRule(self._site(func, followed), str(lost)) from None
+        return result
+
+    def _site(self, func: Function, followed: list[object]) -> Site:
+        name = getattr(func, "__name__", str(func))
+        return name, tuple(self._names[id(value)] for value in followed)
+
+    def _with_parameters(self, site: Site, func: Function, args: Args, kwargs: Kwargs) -> object:
         if _half(args, kwargs):
             raise NoRule(site, "sums in half precision are not exact: one example could move all of their digits")
-        if self.plan.layouts.get(site) is not Layout.NOWHERE and self._knows(func, args, kwargs):
-            return self.use(site, func, args, kwargs)
-        return self._derive(site, func, args, kwargs)
-
-    def _knows(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Say whether there is a rule for this call, and something but parameters to use it on."""
+        answer = self.whose.after(func, args, kwargs)
+        if answer is None:
+            return self._derive(site, func, args, kwargs)
         rule = RULES.get(func)
-        return rule is not None and (
-            rule.alone or any(isinstance(value, Tensor) and not self.follows(value) for value in _values(args, kwargs))
-        )
+        if rule is None:
+            raise NoRule(site, "no rule for this function of parameters and examples")
+        layout: Layout | None = Layout.FIRST
+        if isinstance(answer, Place):
+            answer = (
+                answer if answer.bound else replace(answer, bound=True)
+            )  # from here on each example has a gradient there
+            layout = Layout.of(answer) if rule.located else layout
+        elif rule.located:
+            raise NoRule(site, "what was sorted or packed is used before it is put back")
+        if layout is None:
+            raise NoRule(site, "the examples are where no rule expects them")
+        result = self.use(site, layout, func, args, kwargs)
+        self.whose.mark(result, answer, args[0] if args else None)
+        return result
 
     @abstractmethod
-    def use(self, site: Site, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def use(self, site: Site, layout: Layout, func: Function, args: Args, kwargs: Kwargs) -> object:
         """Answer a call that uses parameters on examples."""
 
-    def _derive(self, site: Site, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _derive(self, site: Site, func: Function, args: Args, kwargs: Kwargs) -> object:
         """Run a function of parameters only, and follow what it gives."""
         values = list(_values(args, kwargs))
         for value in values:
             if isinstance(value, Tensor) and value.requires_grad and not self.follows(value):
                 raise NoRule(site, "no rule for this function of parameters and examples")
         result = func(*args, **kwargs)
-        roots = {id(root): root for value in values if self.follows(value) for root in self._roots_of(value)}
+        given = [value for value in values if isinstance(value, Tensor) and self.follows(value)]
+        roots = {id(root): root for value in given for root in self._roots_of(value)}
         for value in _values((result,), {}):
             if isinstance(value, Tensor) and value.requires_grad and not self.follows(value):
                 self.roots[id(value)] = (value, list(roots.values()))
                 self._names[id(value)] = site[1][0]
+        self.whose.mark(result, None, args[0] if args else None)
         return result
 
     def _roots_of(self, value: Tensor) -> list[nn.Parameter]:
@@ -137,14 +184,8 @@ class Tape(TorchFunctionMode, ABC):
         """Name a followed value by its id."""
         return self._names[key]
 
-    def layout(self, site: Site) -> Layout:
-        """Say where the examples are at a site that planning has seen."""
-        if site not in self.plan.layouts:
-            raise NoRule(site, "not seen when the model was planned")
-        return self.plan.layouts[site]
 
-
-def _half(args: Iterable[Any], kwargs: Mapping[str, Any]) -> bool:
+def _half(args: Args, kwargs: Kwargs) -> bool:
     """Whether a function works in half precision, because it is given it or because autocast makes it."""
     given = [value for value in _values(args, kwargs) if isinstance(value, Tensor)]
     return any(torch.is_autocast_enabled(value.device.type) for value in given) or any(
@@ -152,7 +193,7 @@ def _half(args: Iterable[Any], kwargs: Mapping[str, Any]) -> bool:
     )
 
 
-def _values(args: Iterable[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+def _values(args: Args, kwargs: Kwargs) -> list[object]:
     values = [*args, *kwargs.values()] if kwargs else list(args)
     for value in args:
         if isinstance(value, list | tuple):

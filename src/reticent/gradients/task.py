@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from torch import Tensor, nn
 
@@ -23,7 +22,7 @@ def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
     return parameters
 
 
-def one_per_example(losses: Any, n: int) -> Tensor:
+def one_per_example(losses: object, n: int) -> Tensor:
     """Refuse losses that are not one number for each of n examples."""
     if isinstance(losses, Tensor) and losses.shape == (n,):
         return losses

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
+import torch
 from torch import Tensor
 
+from reticent.gradients.following import Packed, Whose
 from reticent.gradients.forms import Form
 from reticent.gradients.layouts import Layout
-from reticent.gradients.packing import Packings
 from reticent.gradients.tape import NoRule, Site, SitePlan
 
+T = TypeVar("T")
 Forms: TypeAlias = Iterator[tuple[Tensor | None, Form]]
 
 
@@ -21,10 +23,10 @@ class Collector(Protocol):
     n: int
     anchor: Tensor
     plan: SitePlan
-    packings: Packings
+    whose: Whose
 
     def follows(self, value: object) -> bool: ...
-    def plain(self, value: Any) -> Any: ...
+    def plain(self, value: T) -> T: ...
     def tap(self, value: Tensor, show: Callable[[Tensor], None]) -> Tensor: ...
     def expect(self, values: Iterable[Tensor | None]) -> None: ...
     def receive(self, forms: Forms) -> None: ...
@@ -36,7 +38,6 @@ class Use:
     def __init__(self, books: Collector, site: Site, layout: Layout):
         self.n = books.n
         self.anchor = books.anchor
-        self.packings = books.packings
         self.channels_last = books.plan.channels_last
         self.site = site
         self.layout = layout
@@ -50,7 +51,7 @@ class Use:
         """Say whether a value's gradient is asked for."""
         return self._books.follows(value)
 
-    def plain(self, value: Any) -> Any:
+    def plain(self, value: T) -> T:
         """Give a parameter's value without its history."""
         return self._books.plain(value)
 
@@ -77,6 +78,7 @@ class Use:
         versions = [(tensor, tensor._version) for tensor in saved]
 
         def show(gradient: Tensor) -> None:
+            self._refuse_idle()
             if any(tensor._version != version for tensor, version in versions):
                 raise self.refuse("its input is changed in place before the gradient is taken")
             self._books.receive(forms(gradient))
@@ -89,7 +91,19 @@ class Use:
 
     def collect(self, forms: Forms) -> None:
         """Hand in forms of which no tap sees the gradient."""
+        self._refuse_idle()
         self._books.receive(forms)
+
+    def order(self, packed: Tensor) -> Tensor:
+        """Give the example of each row of a packed sequence's first step."""
+        where = self._books.whose.of(packed)
+        if not isinstance(where, Packed):
+            raise self.refuse("a sequence was packed where it could not be seen")
+        return torch.arange(self.n) if where.order is None else where.order
+
+    def _refuse_idle(self) -> None:
+        if self.site in self._books.plan.idle:
+            raise self.refuse("it led nowhere when the model was planned, so that its rule is not proved")
 
     def refuse(self, why: str) -> NoRule:
         """Say that this use has no exact rule."""

@@ -2,16 +2,17 @@
 
 from reticent.inside.bounds import Bound, Clip, Normalise
 from reticent.inside.dpagd import BestOf, StepScores
-from reticent.inside.dpis import ByNorm, FreshNorms, NormTotal, UnitDirection, UnitSum
+from reticent.inside.dpis import ByNorm, FreshNorms, ImportanceSettings, NormTotal, UnitDirection, UnitSum
 from reticent.inside.drawn import Drawn
 from reticent.inside.draws import Draw, Everyone, Poisson, Restricted, Sampler
 from reticent.inside.mechanisms import AcceptanceCoin, GaussianNoise, Mechanism
 from reticent.inside.pd_sgd import AsItIs, BatchGradient, Deniable, FixedNoise, Partition
+from reticent.inside.probe import Opening, Probe
 from reticent.inside.queries import GradientSum, LossChange, LossGain, NormSum, Query
 from reticent.inside.randomness import Randomness
 from reticent.inside.sealed import Sealed
 from reticent.inside.settings import RoundSettings
-from reticent.inside.store import Batch, Store, as_store
+from reticent.inside.store import Batch, Store, Tabular, as_store
 from reticent.inside.task import Flat, Loss, Task
 from reticent.inside.vault import Vault
 
@@ -33,6 +34,7 @@ __all__ = [
     "FreshNorms",
     "GaussianNoise",
     "GradientSum",
+    "ImportanceSettings",
     "Loss",
     "LossChange",
     "LossGain",
@@ -40,8 +42,10 @@ __all__ = [
     "NormSum",
     "NormTotal",
     "Normalise",
+    "Opening",
     "Partition",
     "Poisson",
+    "Probe",
     "Query",
     "Randomness",
     "Restricted",
@@ -50,6 +54,7 @@ __all__ = [
     "Sealed",
     "StepScores",
     "Store",
+    "Tabular",
     "Task",
     "UnitDirection",
     "UnitSum",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from reticent.errors import require
 from reticent.inside.settings import RoundSettings
 
 
@@ -46,6 +48,9 @@ class Normalise:
 
     stability: float = 0.01
 
+    def __post_init__(self) -> None:
+        require(0 < self.stability < math.inf, f"stability must be above 0 and finite, not {self.stability}")
+
     def weights(self, norms: Tensor, settings: RoundSettings) -> Tensor:  # noqa: ARG002 - there is no clip norm to choose
         """1 / (norm + gamma).
 
@@ -58,6 +63,18 @@ class Normalise:
     def sensitivity(self, settings: RoundSettings) -> float:  # noqa: ARG002
         """1: no gradient is longer after scaling."""
         return 1.0
+
+
+def enforced(bound: Bound, norms: Tensor, settings: RoundSettings) -> Tensor:
+    """The weights a bound gives, cut to what it promises: whoever wrote it, no example weighs more than is charged.
+
+    >>> class Careless(Clip):
+    ...     def weights(self, norms, settings):
+    ...         return torch.ones_like(norms)
+    >>> enforced(Careless(), torch.tensor([0.5, 4.0]), RoundSettings(10, 5, 1.0, 1.0))
+    tensor([1.0000, 0.2500])
+    """
+    return finite(torch.minimum(bound.weights(norms, settings), bound.sensitivity(settings) / norms), norms)
 
 
 def finite(weights: Tensor, norms: Tensor) -> Tensor:

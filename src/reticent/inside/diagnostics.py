@@ -37,6 +37,11 @@ class Diagnostics:
         """A new round begins."""
         self._records.append(Record(number))
 
+    def again(self) -> None:
+        """What was counted of the last query is counted once more: it failed half-way."""
+        last = self._records[-1]
+        self._records[-1] = Record(last.round, last.attempts, last.kept)
+
     def settled(self, *, attempts: int, kept: bool) -> None:
         """The round is over after so many candidates."""
         self._records[-1].attempts, self._records[-1].kept = attempts, kept

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor
 
 from reticent.accounting import Event, NoisyMax
+from reticent.errors import require
 from reticent.inside.drawn import Drawn
 from reticent.inside.sealed import Sealed
 from reticent.inside.task import Task
@@ -49,6 +51,13 @@ class BestOf:
     """
 
     epsilon: float
+
+    def __post_init__(self) -> None:
+        require(0 < self.epsilon < math.inf, f"the epsilon of a choice must be above 0 and finite, not {self.epsilon}")
+
+    def serves(self, query: object) -> bool:
+        """Scores that one example moves all the same way: for any other answer the epsilon does not hold."""
+        return query is StepScores or isinstance(query, StepScores)
 
     def event(self) -> Event:
         """A noisy maximum."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,8 +10,9 @@ import torch
 from torch import Tensor
 
 from reticent.accounting import Event, Subsampled
+from reticent.errors import SettingError, require
 from reticent.gradients import norms, norms_and_sum
-from reticent.inside.bounds import Bound
+from reticent.inside.bounds import Bound, enforced
 from reticent.inside.drawn import Drawn
 from reticent.inside.draws import Draw, Memory
 from reticent.inside.settings import RoundSettings
@@ -18,6 +20,23 @@ from reticent.inside.task import Task
 
 REACH, NORM = "reach", "norm"
 """What is remembered of each example: a bound for its next norm, and its last norm."""
+
+
+@dataclass(frozen=True)
+class ImportanceSettings(RoundSettings):
+    """What a round of importance sampling is run with: besides, the sum of gradient norms that was released."""
+
+    norm_total: float = 0.0
+    """The released sum of gradient norms (K)."""
+    spent: float = 0.0
+    """The Renyi divergence planned so far at the filter's order."""
+
+    @classmethod
+    def of(cls, settings: RoundSettings) -> ImportanceSettings:
+        """These settings, if a control that releases the sum of norms made them."""
+        if isinstance(settings, cls) and settings.norm_total > 0:
+            return settings
+        raise SettingError("drawing by gradient norm needs the released sum of norms: take control=NormPlan()")
 
 
 @dataclass(frozen=True)
@@ -31,17 +50,22 @@ class ByNorm:
     spread: float = 5.0
     """k: how far a norm may grow until the example is looked at again."""
 
-    def draw(self, settings: RoundSettings, rng: np.random.Generator, memory: Memory) -> Draw:
+    def __post_init__(self) -> None:
+        require(1 <= self.spread < math.inf, f"spread must be 1 or more and finite, not {self.spread}")
+
+    def draw(self, settings: RoundSettings, population: int, rng: np.random.Generator, memory: Memory) -> Draw:
         """Throw every example's coin."""
-        chance = (settings.batch_size * remembered(memory, settings, self.spread)[REACH] / settings.norm_total).clamp(
+        total = ImportanceSettings.of(settings).norm_total
+        chance = (settings.batch_size * remembered(memory, population, settings, self.spread)[REACH] / total).clamp(
             max=1.0
         )
-        index = np.flatnonzero(rng.random(settings.size) < chance.numpy())
+        index = np.flatnonzero(rng.random(population) < chance.numpy())
         return Draw(index, self, settings)
 
     def amplify(self, event: Event, settings: RoundSettings) -> Event:
         """Sub-sampling at the largest chance any example has, both coins together."""
-        return Subsampled(min(1.0, settings.batch_size * settings.max_grad_norm / settings.norm_total), event)
+        total = ImportanceSettings.of(settings).norm_total
+        return Subsampled(min(1.0, settings.batch_size * settings.max_grad_norm / total), event)
 
     def serves(self, query: object) -> bool:
         """Those that throw the second coin; without it a candidate takes part up to `spread` times as often."""
@@ -55,7 +79,7 @@ class UnitDirection:
     def weights(self, found: Tensor, settings: RoundSettings) -> Tensor:
         """(norm_total / size) / norm.
 
-        >>> settings = RoundSettings(100, 10, 1.0, 1.0, norm_total=50.0)
+        >>> settings = ImportanceSettings(100, 10, 1.0, 1.0, norm_total=50.0)
         >>> found = torch.tensor([0.1, 4.0])
         >>> found * UnitDirection().weights(found, settings)
         tensor([0.5000, 0.5000])
@@ -65,7 +89,7 @@ class UnitDirection:
 
     def sensitivity(self, settings: RoundSettings) -> float:
         """norm_total / size."""
-        return settings.norm_total / settings.size
+        return ImportanceSettings.of(settings).norm_total / settings.size
 
 
 @dataclass(frozen=True)
@@ -75,9 +99,13 @@ class UnitSum:
     spread: float = 5.0
     floor: float = 0.01
 
+    def __post_init__(self) -> None:
+        require(1 <= self.spread < math.inf, f"spread must be 1 or more and finite, not {self.spread}")
+        require(0 < self.floor <= 1, f"floor must be above 0 and at most 1, not {self.floor}")
+
     def __call__(self, task: Task, bound: Bound, settings: RoundSettings) -> UnitSumQuery:
         """The query of one round."""
-        return UnitSumQuery(task, bound, settings, self)
+        return UnitSumQuery(task, bound, ImportanceSettings.of(settings), self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +114,7 @@ class UnitSumQuery:
 
     task: Task
     bound: Bound
-    settings: RoundSettings
+    settings: ImportanceSettings
     rule: UnitSum
 
     @property
@@ -97,7 +125,7 @@ class UnitSumQuery:
     def answer(self, drawn: Drawn) -> Tensor:
         """Look at every candidate, remember its norm, and add it up if it takes part."""
         task, index = self.task, torch.from_numpy(drawn.draw._index)
-        memory = remembered(drawn.memory, self.settings, self.rule.spread)
+        memory = remembered(drawn.memory, drawn.population, self.settings, self.rule.spread)
         reach, rng = memory[REACH][index], torch.from_numpy(drawn.rng.random(len(index)))
         total = torch.zeros_like(task.flat.vector)
         found: list[Tensor] = [torch.zeros(0)]
@@ -106,7 +134,7 @@ class UnitSumQuery:
             here = slice(sum(map(len, found)), sum(map(len, found)) + len(part))
             found.append(part.detach().cpu())
             accepted = rng[here] < self.chance(found[-1], reach[here])
-            weights = self.bound.weights(part, self.settings)
+            weights = enforced(self.bound, part, self.settings)
             weights = torch.where(accepted.to(part.device), weights, torch.zeros_like(weights))
             if task.diagnostics is not None:
                 task.diagnostics.saw(part, weights)
@@ -151,7 +179,8 @@ class NormTotal:
 
     def answer(self, drawn: Drawn) -> Tensor:
         """Add up what is remembered; an example never looked at counts fully."""
-        return remembered(drawn.memory, self.settings, self.spread)[NORM].clamp(max=self.limit).sum()
+        memory = remembered(drawn.memory, drawn.population, self.settings, self.spread)
+        return memory[NORM].clamp(max=self.limit).sum()
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +200,7 @@ class FreshNorms:
 
     def answer(self, drawn: Drawn) -> Tensor:
         """Measure, remember and add up."""
-        task, memory = self.task, remembered(drawn.memory, self.settings, self.spread)
+        task, memory = self.task, remembered(drawn.memory, drawn.population, self.settings, self.spread)
         size = task.max_physical_batch_size
         parts = [norms(task.model, task.loss, batch, max_physical_batch_size=size) for batch in drawn.batches()]
         found = torch.cat([part.detach().cpu().double() for part in parts])
@@ -181,9 +210,9 @@ class FreshNorms:
         return known.clamp(max=self.limit).sum()
 
 
-def remembered(memory: Memory, settings: RoundSettings, spread: float) -> Memory:
-    """The memory, begun if it is empty: nothing is known, so every norm may be the largest."""
+def remembered(memory: Memory, population: int, settings: RoundSettings, spread: float) -> Memory:
+    """The memory of each example there is, begun if it is empty: nothing is known, so every norm may be the largest."""
     if REACH not in memory:
-        memory[REACH] = torch.full((settings.size,), spread * settings.max_grad_norm, dtype=torch.float64)
-        memory[NORM] = torch.full((settings.size,), float("inf"), dtype=torch.float64)
+        memory[REACH] = torch.full((population,), spread * settings.max_grad_norm, dtype=torch.float64)
+        memory[NORM] = torch.full((population,), float("inf"), dtype=torch.float64)
     return memory

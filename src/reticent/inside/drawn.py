@@ -23,8 +23,13 @@ class Drawn:
     _store: Store = field(repr=False)
     _device: Device = "cpu"
 
+    @property
+    def population(self) -> int:
+        """How many examples there really are, drawn or not."""
+        return len(self._store)
+
     def batches(self) -> Iterator[Batch]:
-        """The examples drawn, a part at a time; nobody drawn: one batch of length zero."""
+        """The examples drawn, a part at a time; nobody drawn: none, since few models can answer for no rows."""
         yield from self._fetch(self.draw._index)
 
     def others(self) -> Iterator[Iterator[Batch]]:
@@ -34,5 +39,5 @@ class Drawn:
     def _fetch(self, index: NDArray[np.int64]) -> Iterator[Batch]:
         """In parts that bound memory, not the answer."""
         step = self._store.at_once
-        for start in range(0, max(len(index), 1), step):
+        for start in range(0, len(index), step):
             yield moved(self._store.take(index[start : start + step]), self._device)

@@ -34,8 +34,8 @@ class Draw:
 class Sampler(Protocol):
     """Promise: `amplify` describes `draw` at least as badly as it is, for every dataset."""
 
-    def draw(self, settings: RoundSettings, rng: np.random.Generator, memory: Memory) -> Draw:
-        """Choose who takes part."""
+    def draw(self, settings: RoundSettings, population: int, rng: np.random.Generator, memory: Memory) -> Draw:
+        """Choose who takes part of the `population`, the examples there really are: private, unlike settings.size."""
         ...
 
     def amplify(self, event: Event, settings: RoundSettings) -> Event:
@@ -45,7 +45,7 @@ class Sampler(Protocol):
 
 @runtime_checkable
 class Restricted(Protocol):
-    """A sampler whose `amplify` holds for some queries only."""
+    """A sampler or a mechanism whose price holds for some queries only."""
 
     def serves(self, query: object) -> bool:
         """Whether it holds for this query, or for all that this maker of queries makes."""
@@ -56,15 +56,15 @@ class Restricted(Protocol):
 class Poisson:
     """Every example takes part by a coin of its own, with chance batch_size / size (Abadi et al. 2016, section 3.1)."""
 
-    def draw(self, settings: RoundSettings, rng: np.random.Generator, memory: Memory) -> Draw:  # noqa: ARG002 - all are alike
+    def draw(self, settings: RoundSettings, population: int, rng: np.random.Generator, memory: Memory) -> Draw:  # noqa: ARG002 - all are alike
         """Draw how many, then which: the same law as a coin each, at a cost that does not grow with the size.
 
         With n coins of chance p, any given k examples are drawn, and no others, with chance p^k (1-p)^(n-k): it depends
         on k alone. So k is binomial, and given k all C(n, k) sets are equally likely; the other way round, a binomial k
         and a uniform set of that size give C(n, k) p^k (1-p)^(n-k) / C(n, k), the same for every set.
         """
-        count = rng.binomial(settings.size, settings.rate)
-        index = rng.choice(settings.size, count, replace=False, shuffle=False)
+        count = rng.binomial(population, settings.rate)
+        index = rng.choice(population, count, replace=False, shuffle=False)
         return Draw(np.sort(index), self, settings)
 
     def amplify(self, event: Event, settings: RoundSettings) -> Event:
@@ -76,9 +76,9 @@ class Poisson:
 class Everyone:
     """Everybody takes part: nothing is amplified."""
 
-    def draw(self, settings: RoundSettings, rng: np.random.Generator, memory: Memory) -> Draw:  # noqa: ARG002 - nothing is left to chance
+    def draw(self, settings: RoundSettings, population: int, rng: np.random.Generator, memory: Memory) -> Draw:  # noqa: ARG002 - nothing is left to chance
         """All examples."""
-        return Draw(np.arange(settings.size), self, settings)
+        return Draw(np.arange(population), self, settings)
 
     def amplify(self, event: Event, settings: RoundSettings) -> Event:  # noqa: ARG002 - the same at any rate
         """The event itself."""

@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 
 from reticent.accounting import Event, Gaussian, Unbounded
+from reticent.errors import require
+from reticent.inside.queries import LossGain
 from reticent.inside.sealed import Sealed
 
 
@@ -31,6 +33,12 @@ class GaussianNoise:
     """Normal noise of standard deviation `noise_multiplier` x sensitivity on every coordinate."""
 
     noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        require(
+            0 <= self.noise_multiplier < math.inf,
+            f"noise_multiplier must be 0 or more and finite, not {self.noise_multiplier}",
+        )
 
     def event(self) -> Event:
         """A Gaussian release, or nothing provable without noise."""
@@ -53,6 +61,14 @@ class AcceptanceCoin:
     low: float
     high: float
     influence: float
+
+    def __post_init__(self) -> None:
+        require(0 < self.low <= self.high <= 1, f"0 < low <= high <= 1 must hold, not {self.low} and {self.high}")
+        require(0 <= self.influence < math.inf, f"influence must be 0 or more and finite, not {self.influence}")
+
+    def serves(self, query: object) -> bool:
+        """Sums of gains, each within one unit."""
+        return query is LossGain or isinstance(query, LossGain)
 
     def event(self) -> Event:
         """Nothing is proved for the coin by itself."""

@@ -27,9 +27,9 @@ NO_DP = Unbounded("plausible deniability is not differential privacy: docs/metho
 class Partition:
     """A fresh random split of all examples into batches of about the declared size, one of which is the seed."""
 
-    def draw(self, settings: RoundSettings, rng: np.random.Generator, memory: Memory) -> Draw:  # noqa: ARG002
+    def draw(self, settings: RoundSettings, population: int, rng: np.random.Generator, memory: Memory) -> Draw:  # noqa: ARG002
         """The seed batch; the others go along, closed."""
-        parts = np.array_split(rng.permutation(settings.size), max(1, round(settings.size / settings.batch_size)))
+        parts = np.array_split(rng.permutation(population), max(1, round(settings.size / settings.batch_size)))
         seed = int(rng.integers(len(parts)))
         return Draw(parts[seed], self, settings, tuple(part for i, part in enumerate(parts) if i != seed))
 

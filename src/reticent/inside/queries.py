@@ -10,7 +10,7 @@ from torch import Tensor
 
 from reticent.errors import ModelError
 from reticent.gradients import norms, norms_and_sum
-from reticent.inside.bounds import Bound
+from reticent.inside.bounds import Bound, enforced
 from reticent.inside.drawn import Drawn
 from reticent.inside.settings import RoundSettings
 from reticent.inside.task import Task
@@ -58,7 +58,7 @@ class GradientSum:
         return total
 
     def _weigh(self, found: Tensor) -> Tensor:
-        weights = self.bound.weights(found, self.settings)
+        weights = enforced(self.bound, found, self.settings)
         if self.task.diagnostics is not None:
             self.task.diagnostics.saw(found, weights)
         return weights

@@ -16,3 +16,5 @@ class Sealed:
     _value: Tensor = field(repr=False)
     sensitivity: float
     draw: Draw = field(repr=False)
+    query: object = field(default=None, repr=False)
+    """What was asked: noise may be proved for some questions only."""

@@ -1,4 +1,4 @@
-"""RoundSettings: the public numbers of a round; stages are the structure, settings are the numbers."""
+"""The public numbers of a round: stages are the structure, settings are the numbers."""
 
 from __future__ import annotations
 
@@ -16,22 +16,19 @@ class RoundSettings:
     """
 
     size: int
+    """The public number of examples: rates follow from it. How many there really are only a draw is told."""
     batch_size: float
     max_grad_norm: float
     noise_multiplier: float
     number: int = 0
     """Which round it is."""
-    norm_total: float = 0.0
-    """The released sum of gradient norms (DPIS: K)."""
-    spent: float = 0.0
-    """The Renyi divergence planned so far at the filter's order (DPIS)."""
 
     def __post_init__(self) -> None:
         if self.size < 1:
             raise SettingError("there are no examples: a private run needs at least one")
         if not 0 < self.batch_size <= self.size:
             raise SettingError(
-                f"batch_size is {self.batch_size:g}, but must lie between 0 and the {self.size} examples there are"
+                f"batch_size is {self.batch_size:g}, but must lie between 0 and the {self.size} examples"
             )
         if not self.max_grad_norm > 0:
             raise SettingError(f"max_grad_norm must be above 0, not {self.max_grad_norm}")

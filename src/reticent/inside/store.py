@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.utils.data import Dataset, default_collate
 
 from reticent.errors import DataError
+from reticent.gradients.batches import map_tensors, tensors
 
 Batch = Any
 """What a model is given: a tensor, or a tuple, list or dict of tensors whose first axis is the example."""
@@ -37,6 +38,15 @@ class Store(Protocol):
 
     def take(self, index: NDArray[np.int64]) -> Batch:
         """The examples of these numbers as one batch."""
+        ...
+
+
+@runtime_checkable
+class Tabular(Protocol):
+    """Examples that say themselves which arrays they are; anything else is read row by row."""
+
+    def as_columns(self) -> Sequence[Any]:
+        """The arrays, of one length."""
         ...
 
 
@@ -69,9 +79,12 @@ class Columns:
 
 
 class Mapped:
-    """Examples of a map-style `torch.utils.data.Dataset`, put together as a DataLoader would."""
+    """Examples of a map-style `torch.utils.data.Dataset`, put together as a DataLoader would.
 
-    def __init__(self, dataset: Dataset[Any]):
+    They are read through `__getitem__` (or `__getitems__`) alone, so that what the dataset does to an example is done.
+    """
+
+    def __init__(self, dataset: Dataset[object]):
         self._dataset = dataset
 
     def __len__(self) -> int:
@@ -83,30 +96,29 @@ class Mapped:
         return MOST_EXAMPLES
 
     def take(self, index: NDArray[np.int64]) -> Batch:
-        """The examples of these numbers, collated; for none, a batch of length zero like any other."""
-        if len(index) == 0:
-            return mapped(default_collate([self._dataset[0]]), _none)
-        return default_collate([self._dataset[int(i)] for i in index])
+        """The examples of these numbers, collated."""
+        numbers = index.tolist()
+        many = getattr(self._dataset, "__getitems__", None)
+        found = many(numbers) if many is not None else [self._dataset[number] for number in numbers]
+        batch = default_collate(found)
+        _refuse_text(batch)
+        return batch
 
 
-def _none(part: Tensor) -> Tensor:
-    return part[:0]
-
-
-def mapped(batch: Batch, change: Callable[[Tensor], Tensor]) -> Batch:
-    """The batch with every tensor of it changed."""
-    if isinstance(batch, Tensor):
-        return change(batch)
+def _refuse_text(batch: Batch) -> None:
+    """Text cannot be cut into rows with the tensors beside it: it would be paired with other examples."""
+    if isinstance(batch, str | bytes):
+        raise DataError("a field of the examples is text: turn it into numbers first, such as the ids of its words")
     if isinstance(batch, dict):
-        return {name: mapped(part, change) for name, part in batch.items()}
-    return type(batch)(mapped(part, change) for part in batch)
+        batch = list(batch.values())
+    if isinstance(batch, tuple | list):
+        for part in batch:
+            _refuse_text(part)
 
 
 def leaves(batch: Batch) -> list[Tensor]:
     """Every tensor of the batch."""
-    found: list[Tensor] = []
-    mapped(batch, lambda part: found.append(part) or part)  # type: ignore[func-returns-value]
-    return found
+    return list(tensors(batch))
 
 
 def as_bytes(value: Tensor) -> memoryview:
@@ -116,7 +128,7 @@ def as_bytes(value: Tensor) -> memoryview:
 
 def moved(batch: Batch, device: Device) -> Batch:
     """The batch on a device."""
-    return mapped(batch, lambda part: part.to(device))
+    return map_tensors(batch, lambda part: part.to(device))
 
 
 def blank(batch: Batch, rows: int) -> Batch:
@@ -129,7 +141,7 @@ def blank(batch: Batch, rows: int) -> Batch:
             return torch.rand(shape, generator=rng, dtype=part.dtype)
         return torch.randint(0, 2, shape, generator=rng).to(part.dtype)
 
-    return mapped(batch, make)
+    return map_tensors(batch, make)
 
 
 def as_store(examples: Any) -> Store:
@@ -143,8 +155,8 @@ def as_store(examples: Any) -> Store:
         found: Store = Columns([examples])
     elif isinstance(examples, tuple | list):
         found = Columns(examples)
-    elif hasattr(examples, "x") and hasattr(examples, "y"):
-        found = Columns((examples.x, examples.y))
+    elif isinstance(examples, Tabular):
+        found = Columns(examples.as_columns())
     elif hasattr(examples, "__getitem__") and hasattr(examples, "__len__"):
         found = Mapped(examples)
     else:

@@ -13,6 +13,8 @@ from reticent.errors import ModelError
 from reticent.inside.diagnostics import Diagnostics
 from reticent.inside.store import Batch
 
+_WRAPPERS = ("DistributedDataParallel", "DataParallel", "FullyShardedDataParallel")
+
 Loss = Callable[[nn.Module, Batch], Tensor]
 """A loss: (model, batch) -> one number for each example."""
 
@@ -43,7 +45,15 @@ class Flat:
                 f"the trainable parameters are {dtype}: sums of gradients would be rounded so coarsely that one "
                 "example moves them by more than its bound. Call .float() on the model; autocast inside it is fine"
             )
+        for path, module in model.named_modules():
+            if type(module).__name__ in _WRAPPERS:
+                raise ModelError(
+                    f"module {path!r} is a {type(module).__name__}: each process would train apart, with noise of "
+                    "its own. Give the module inside it (model.module); one run uses one process"
+                )
         self._parameters = trainable
+        self._frozen = {name: p for name, p in model.named_parameters() if not p.requires_grad}
+        self._tables = [_table(model, name) for name in trainable]
         self.vector = torch.cat([p.detach().reshape(-1) for p in trainable.values()])
         for name, view in self.views(self.vector).items():
             trainable[name].data = view
@@ -52,6 +62,30 @@ class Flat:
         """A vector of the same length, cut and shaped like the parameters, by name."""
         parts = torch.split(vector, [p.numel() for p in self._parameters.values()])
         return {name: part.view(p.shape) for (name, p), part in zip(self._parameters.items(), parts, strict=True)}
+
+    def refuse_moved(self) -> None:
+        """Refuse to go on if a parameter has left the vector: a dropped candidate would stay in the model."""
+        views = torch.split(self.vector, [p.numel() for p in self._parameters.values()])
+        for (name, p), view, (table, key) in zip(self._parameters.items(), views, self._tables, strict=True):
+            if table.get(key) is not p or p.data_ptr() != view.data_ptr() or not p.is_contiguous():
+                raise ModelError(
+                    f"parameter {name!r} is no longer where the run put it: the model was moved or cast (model.to, "
+                    "memory_format), given other parameters, or to a second run. A dropped candidate would stay in it. "
+                    "Move the model first and make the run then; a model belongs to one run at a time"
+                )
+            if not p.requires_grad:
+                raise ModelError(f"parameter {name!r} was frozen after the run was made: make a new run to train less")
+        for name, p in self._frozen.items():
+            if p.requires_grad:
+                raise ModelError(f"parameter {name!r} was unfrozen after the run was made: make a new run to train it")
+
+    def named(self) -> Iterator[tuple[str, nn.Parameter]]:
+        """The parameters by name, in the order of the vector."""
+        return iter(self._parameters.items())
+
+    def frozen(self) -> Iterator[nn.Parameter]:
+        """The model's parameters that are not trained."""
+        return iter(self._frozen.values())
 
     def parameters(self) -> Iterator[nn.Parameter]:
         """The parameters themselves, in the order of the vector."""
@@ -80,6 +114,12 @@ class Flat:
     def shapes(self) -> dict[str, list[int]]:
         """The shape of every parameter, by name."""
         return {name: list(p.shape) for name, p in self._parameters.items()}
+
+
+def _table(model: nn.Module, name: str) -> tuple[dict[str, nn.Parameter | None], str]:
+    """Where a module keeps the parameter of this name."""
+    path, _, key = name.rpartition(".")
+    return model.get_submodule(path)._parameters, key
 
 
 @dataclass(frozen=True, eq=False)

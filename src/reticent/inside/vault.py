@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import numpy as np
 from torch import Tensor
 
-from reticent.accounting import Allowance, Entry, Event, Ledger
+from reticent.accounting import Allowance, Entry, Event, Ledger, Unbounded
 from reticent.errors import BudgetSpent, SettingError
+from reticent.inside.careful import carefully
 from reticent.inside.drawn import Drawn
 from reticent.inside.draws import Draw, Restricted, Sampler
 from reticent.inside.mechanisms import Mechanism
+from reticent.inside.probe import Opening, Probe
 from reticent.inside.queries import Query
 from reticent.inside.randomness import Randomness
 from reticent.inside.sealed import Sealed
@@ -29,14 +32,23 @@ class Vault:
     """
 
     def __init__(
-        self, examples: Store, *, randomness: Randomness, ledger: Ledger, allowance: Allowance, device: Device = "cpu"
+        self,
+        examples: Store,
+        *,
+        randomness: Randomness,
+        ledger: Ledger,
+        allowance: Allowance,
+        device: Device = "cpu",
+        guard: Callable[[], AbstractContextManager[None]] = nullcontext,
     ):
         self._examples = examples
         self._randomness = randomness
         self._device = device
+        self._guard = guard
         self._allowance = allowance
         self._round = self._draws = self._asks = self._noises = self._entries = 0
-        self._attempt: _Attempt | None = None
+        self._bundle: _Bundle | None = None
+        self._probe: Probe | None = None
         self.ledger = ledger
         self.memory: dict[str, Tensor] = {}
         """What samplers remember of each example; private, and part of a checkpoint."""
@@ -75,24 +87,24 @@ class Vault:
             raise
 
     @contextmanager
-    def attempt(self, event: Event, covers: Sequence[Event]) -> Iterator[None]:
+    def bundle(self, event: Event, covers: Sequence[Event]) -> Iterator[None]:
         """One act: `event` is written before the first noise, and pays for the releases in `covers`, in that order.
 
         Until the caller keeps the outcome, what was released inside is private.
         """
-        if self._attempt is not None:
-            raise SettingError("an attempt is under way: it must end before the next one begins")
-        self._attempt = _Attempt(event, list(covers))
+        if self._bundle is not None:
+            raise SettingError("a bundle of releases is under way: it must end before the next one begins")
+        self._bundle = _Bundle(event, list(covers))
         try:
             yield
         finally:
-            self._attempt = None
+            self._bundle = None
 
     def draw(self, sampler: Sampler, settings: RoundSettings) -> Draw:
         """Choose who takes part; who it is stays in the vault."""
         rng = self._randomness.stream(self._round, "draw", self._draws)
         self._draws += 1
-        return sampler.draw(settings, rng, self.memory)
+        return sampler.draw(settings, len(self._examples), rng, self.memory)
 
     def ask(self, query: Query, draw: Draw) -> Sealed:
         """Answer a query for the examples drawn, sealed."""
@@ -101,23 +113,37 @@ class Vault:
         rng = self._randomness.stream(self._round, "ask", self._asks)
         self._asks += 1
         drawn = Drawn(draw, rng, self.memory, self._examples, self._device)
-        return Sealed(query.answer(drawn), query.sensitivity, draw)
+        with self._guard():
+            return Sealed(carefully(query, drawn), query.sensitivity, draw, query)
 
     def release(self, sealed: Sealed, mechanism: Mechanism) -> Tensor:
         """The door: refuse if over budget, write the ledger, then add noise."""
-        self._charge(sealed.draw.amplify(mechanism.event()), sealed)
+        event = sealed.draw.amplify(mechanism.event())
+        _refuse_unproved(sealed, mechanism, event)
+        self._charge(event, sealed)
         rng = self._randomness.stream(self._round, "noise", self._noises)
         self._noises += 1
-        return mechanism._open(sealed, rng)
+        released = mechanism._open(sealed, rng)
+        return released if self._probe is None else self._probe.saw(sealed, event, released)
+
+    def watch(self, replay: Sequence[Opening] = ()) -> Probe:
+        """A probe of what passes the door from now on, for audits: whoever asks for it states no guarantee."""
+
+        def draw(sampler: Sampler, settings: RoundSettings) -> Draw:
+            with self.round(settings.number):
+                return self.draw(sampler, settings)
+
+        self._probe = Probe(draw, replay)
+        return self._probe
 
     def _charge(self, event: Event, sealed: Sealed) -> None:
-        if self._attempt is None:
+        if self._bundle is None:
             self._write(event, sealed)
             return
-        self._attempt.take(event)
-        if not self._attempt.written:
-            self._write(self._attempt.event, sealed)
-            self._attempt.written = True
+        self._bundle.take(event)
+        if not self._bundle.written:
+            self._write(self._bundle.event, sealed)
+            self._bundle.written = True
 
     def _write(self, event: Event, sealed: Sealed) -> None:
         entry = Entry(self._round, self._entries, event, self._randomness.seal(as_bytes(sealed._value)))
@@ -131,7 +157,20 @@ class Vault:
             self._allowance.spend(event)
 
 
-class _Attempt:
+def _refuse_unproved(sealed: Sealed, mechanism: Mechanism, event: Event) -> None:
+    """Refuse noise whose event does not hold for this answer."""
+    if isinstance(mechanism, Restricted) and not mechanism.serves(sealed.query):
+        raise SettingError(
+            f"{type(mechanism).__name__} is not charged for {type(sealed.query).__name__}: nothing was released"
+        )
+    if not isinstance(event, Unbounded) and not 0 < sealed.sensitivity < math.inf:
+        raise SettingError(
+            f"{type(sealed.query).__name__} declares a sensitivity of {sealed.sensitivity}, for which no noise is "
+            "proved: nothing was released"
+        )
+
+
+class _Bundle:
     """Several releases covered by one event."""
 
     def __init__(self, event: Event, covers: list[Event]):
@@ -143,5 +182,5 @@ class _Attempt:
         """Tick off one covered release, or refuse what the event does not pay for."""
         if not self._left or self._left[0] != event:
             expected = self._left[0] if self._left else "nothing more"
-            raise SettingError(f"the attempt covers {expected} next, not {event}: nothing was released")
+            raise SettingError(f"the bundle covers {expected} next, not {event}: nothing was released")
         self._left.pop(0)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 
 from reticent.accounting import Event
+from reticent.errors import SettingError, require
 from reticent.inside import (
     Bound,
     Clip,
@@ -18,7 +20,7 @@ from reticent.inside import (
     Sampler,
     Task,
 )
-from reticent.outside import Averaged, Charge, Control, Direction, Gate, Open, Steady
+from reticent.outside import Adaptive, Averaged, Charge, Control, Direction, Gate, Open, Steady
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -43,6 +45,15 @@ class Method:
     control: Control = Steady()  # noqa: RUF009
     optimizer: str = "sgd"
 
+    def __post_init__(self) -> None:
+        require(
+            0 < self.max_grad_norm < math.inf, f"max_grad_norm must be above 0 and finite, not {self.max_grad_norm}"
+        )
+        require(
+            self.noise_multiplier is None or 0 <= self.noise_multiplier < math.inf,
+            f"noise_multiplier must be 0 or more and finite, not {self.noise_multiplier}",
+        )
+
     def __repr__(self) -> str:
         said = ((f, getattr(self, f.name)) for f in fields(self))
         words = (
@@ -51,6 +62,14 @@ class Method:
             if value != f.default
         )
         return f"Method({', '.join(words)})"
+
+    @property
+    def adaptive(self) -> str | None:
+        """The stage that chooses numbers during the run, if one does: then a filter pays for the run."""
+        found = [name for name in ("control", "gate") if isinstance(getattr(self, name), Adaptive)]
+        if len(found) > 1:
+            raise SettingError(f"{self.control} and {self.gate} both plan the whole budget: only one of them can")
+        return found[0] if found else None
 
     def turned(self, settings: RoundSettings, number: int) -> RoundSettings:
         """The settings of one round, from those the run was planned with."""

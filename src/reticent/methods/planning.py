@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from reticent.accounting import (
+    Adjacency,
     Allowance,
     Budget,
     Event,
@@ -17,15 +16,16 @@ from reticent.accounting import (
     Price,
     RenyiFilter,
     Unlimited,
-    calibrate,
     price,
 )
-from reticent.accounting.claims.claimed import PaperClaim
+from reticent.accounting.claims.claimed import Orders, PaperClaim
 from reticent.accounting.pricing import Accountant
-from reticent.errors import PrivacyWarning, SettingError
-from reticent.inside import Restricted, RoundSettings
+from reticent.errors import SettingError
+from reticent.inside import RoundSettings
+from reticent.methods import solving
 from reticent.methods.method import Method
-from reticent.outside import Adaptive, Claiming
+from reticent.methods.solving import tally
+from reticent.outside import Claiming, Releases
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,11 @@ class Plan:
     """What was released of the same examples before; it is part of the price."""
 
     @property
+    def adjacency(self) -> Adjacency:
+        """Which two datasets the guarantee is about."""
+        return self.price.adjacency
+
+    @property
     def adaptive(self) -> bool:
         """Whether releases are chosen during the run, so that a filter, not a list, limits them."""
         return self.filter_order is not None
@@ -54,7 +59,7 @@ class Plan:
     def allowance(self) -> Allowance:
         """What the vault lets out: the planned events, each as often as planned, or what the filter lets pass."""
         if self.filter_order is not None:
-            return RenyiFilter(self.filter_order, self.price.epsilon, self.price.delta)
+            return RenyiFilter(self.filter_order, self.price.epsilon, self.price.delta, self.adjacency)
         if math.isinf(self.price.epsilon):
             return Unlimited(self.price.why)
         return Planned(self.tally())
@@ -65,12 +70,22 @@ class Plan:
         turned = (self.method.turned(self.settings, number) for number in range(self.rounds))
         return any(self.method.charge(settings).covers for settings in turned)
 
-    def claim(self, kept: int) -> PaperClaim | None:
-        """What the method's paper would claim after so many kept updates, where that differs from what is proved."""
-        gate = self.method.gate
-        if not isinstance(gate, Claiming):
-            return None
-        return gate.claim(self.method.gradient_event(self.settings), self.settings, kept, self.price.delta)
+    def claim(self, kept: int | None = None, orders: Orders = "paper") -> PaperClaim | None:
+        """What the method's paper would claim after so many kept updates, where it states a rule of its own.
+
+        Not said how many: as many as can be expected at best.
+        """
+        releases = Releases(
+            gradient=self.method.gradient_event(self.settings),
+            settings=self.settings,
+            rounds=self.rounds,
+            kept=kept,
+            delta=self.price.delta,
+            already=self.already,
+            orders=orders,
+        )
+        stages = (self.method.gate, self.method.control, self.method.direction)
+        return next((stage.claim(releases) for stage in stages if isinstance(stage, Claiming)), None)
 
     def guarantee(self, *, seeded: bool) -> Guarantee:
         """What this plan promises for every run of it."""
@@ -84,62 +99,85 @@ class Plan:
                 "floating-point and timing side channels",
                 "the folder of a run that is still going: its checkpoint holds the key of its randomness",
             ),
-            assumptions=("the number of examples is public", *proof.assumptions),
+            assumptions=(self._known(), *proof.assumptions, *_promises(self.method)),
             seeded=seeded,
         )
 
-
-def tally(method: Method, settings: RoundSettings, rounds: int, already: Iterable[Event] = ()) -> dict[Event, int]:
-    """How often each event is written in so many rounds of a method, after what was written already."""
-    found: Counter[Event] = Counter(already)
-    for number in range(rounds):
-        found.update(method.charge(method.turned(settings, number)).events)
-    return dict(found)
+    def _known(self) -> str:
+        if self.adjacency == "add-or-remove":
+            return "the declared number of examples is public and was not counted on them; their true number is private"
+        return "the number of examples is public"
 
 
 def plan(
     method: Method,
     *,
     size: int,
-    batch_size: float,
+    batch_size: float | None = None,
     rounds: int | None = None,
+    epochs: float | None = None,
     budget: Budget | None = None,
     delta: float | None = None,
+    accountant: Accountant = "best",
     already: Iterable[Event] = (),
+    adjacency: Adjacency = "add-or-remove",
 ) -> Plan:
-    """Fix noise and rounds: whichever of them is not given follows from the budget.
+    """Fix noise, rounds and batch size: the one of them that is not given follows from the budget.
+
+    All of it follows from `size`, the declared number of examples: so one example more or less changes no number here.
+    Where `size` is the length of the data, say `adjacency="zero-out"`, as a run without a declared size does.
 
     >>> from reticent.methods import dpsgd
-    >>> plan(dpsgd(noise_multiplier=2.0), size=1000, batch_size=100, rounds=10, delta=1e-5).rounds
+    >>> plan(dpsgd(noise_multiplier=2.0), size=1000, batch_size=100, epochs=1, delta=1e-5).rounds
     10
+    >>> plan(dpsgd(noise_multiplier=2.0), size=1000, rounds=10, budget=Budget(1.0, 1e-5)).settings.batch_size
+    124
     """
     before = tuple(already)
-    if isinstance(method.sampler, Restricted) and not method.sampler.serves(method.query):
-        raise SettingError(
-            f"{method.sampler} is charged for sums that throw a second coin, which "
-            f"{getattr(method.query, '__name__', method.query)} does not: take query=UnitSum(), or sampler=Poisson()"
-        )
+    budget = replace(budget, adjacency=adjacency) if budget is not None else None
+    solving.refuse_unpriced(method)
+    solving.refuse_unserved(method)
+    if epochs is not None and rounds is not None:
+        raise SettingError("give rounds or epochs, not both")
     if rounds is not None and rounds < 1:
         raise SettingError(f"a run needs at least one round, not {rounds}")
-    for name in ("control", "gate"):
-        if isinstance(getattr(method, name), Adaptive):
-            return _filtered(method, name, size, batch_size, rounds, budget, before)
+    if batch_size is None:
+        batch_size = solving.largest_batch(method, size, rounds, epochs, budget, before)
+    if epochs is not None:
+        rounds = solving.rounds_in(epochs, size, batch_size)
+    if method.adaptive is not None:
+        return _filtered(method, method.adaptive, size, batch_size, rounds, budget, before)
     if method.noise_multiplier is None:
-        if budget is None or rounds is None:
-            raise SettingError(
-                f"{method.name} was given no noise_multiplier: give one, or a budget together with rounds or epochs, "
-                "from which the noise follows"
-            )
-        method = _calibrated(method, size, batch_size, rounds, budget, before)
-    settings = _settings(method, size, batch_size)
+        method = solving.with_least_noise(method, size, batch_size, rounds, budget, before)
+    settings = solving.settings_of(method, size, batch_size)
     delta = budget.delta if budget is not None else default_delta(size) if delta is None else delta
-    accountant: Accountant = budget.accountant if budget is not None else "best"
-    if budget is not None and not _hopeless(method, settings, budget):
-        rounds = _affordable(method, settings, rounds, budget, before)
+    accountant = budget.accountant if budget is not None else accountant
+    if budget is not None and not solving.hopeless(method, settings, budget):
+        rounds = solving.affordable(method, settings, rounds, budget, before)
     if rounds is None:
         raise SettingError("how long should the run be? Give rounds, epochs or a budget")
-    cost = price(tally(method, settings, rounds, before), delta, accountant=accountant)
+    cost = price(tally(method, settings, rounds, before), delta, accountant=accountant, adjacency=adjacency)
     return Plan(method, settings, rounds, cost, accountant, already=before)
+
+
+def _promises(method: Method) -> tuple[str, ...]:
+    """What rests on stages that are not of this package; a bound is cut to its promise, whoever wrote it."""
+    stages: dict[str, object] = {
+        "draws as its amplify says": method.sampler,
+        "its sensitivity": method.query,
+        "its event": method.noise,
+        "its charge": method.gate,
+    }
+    return tuple(
+        f"rests on the promise of {getattr(stage, '__name__', type(stage).__name__)}: {promise}"
+        for promise, stage in stages.items()
+        if not _ours(stage)
+    )
+
+
+def _ours(stage: object) -> bool:
+    kind = stage if isinstance(stage, type) else type(stage)
+    return kind.__module__.partition(".")[0] == "reticent"
 
 
 def default_delta(size: int) -> float:
@@ -149,13 +187,6 @@ def default_delta(size: int) -> float:
     1e-05
     """
     return min(1e-5, 1 / (10 * size))
-
-
-def _settings(method: Method, size: int, batch_size: float) -> RoundSettings:
-    noise = method.noise_multiplier
-    if noise is None:
-        raise SettingError(f"{method.name} has no noise_multiplier yet")
-    return RoundSettings(size, batch_size, method.max_grad_norm, noise)
 
 
 def _filtered(
@@ -184,36 +215,5 @@ def _filtered(
     if found.bundles:
         raise SettingError(
             f"no proof covers {method.name} with a gate that hides what it drops: its noise is chosen during the run"
-        )
-    return found
-
-
-def _hopeless(method: Method, settings: RoundSettings, budget: Budget) -> bool:
-    """Whether nothing is proved of a method at any noise: then a budget means nothing, and that is said."""
-    cost = price(tally(method, settings, 1), budget.delta, accountant="rdp")
-    if math.isinf(cost.epsilon):
-        warnings.warn(f"{method.name} has no epsilon to keep: {cost.why}", PrivacyWarning, stacklevel=4)
-    return math.isinf(cost.epsilon)
-
-
-def _calibrated(
-    method: Method, size: int, batch_size: float, rounds: int, budget: Budget, already: tuple[Event, ...]
-) -> Method:
-    def spent(noise: float) -> dict[Event, int]:
-        return tally(method, _settings(replace(method, noise_multiplier=noise), size, batch_size), rounds, already)
-
-    if math.isinf(price(spent(1e3), budget.delta, accountant="rdp").epsilon):
-        raise SettingError(f"{method.name} gives no differential privacy: set its noise_multiplier, not a budget")
-    return replace(method, noise_multiplier=calibrate.least_noise(spent, budget))
-
-
-def _affordable(
-    method: Method, settings: RoundSettings, rounds: int | None, budget: Budget, already: tuple[Event, ...]
-) -> int:
-    found = calibrate.rounds(lambda count: tally(method, settings, count, already), budget, rounds)
-    if found == 0:
-        raise SettingError(
-            f"not even one round fits the budget of epsilon {budget.epsilon:g} at delta {budget.delta:g} with "
-            f"noise_multiplier {settings.noise_multiplier:g}: use more noise, a smaller batch or a larger budget"
         )
     return found

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import entry_points
 
-from reticent.about import KINDS, About, Row, row
+from reticent.about import KINDS, About, MethodRow, row
 from reticent.errors import SettingError, UnknownName
 from reticent.methods import papers
 from reticent.methods.method import Method
@@ -100,7 +100,7 @@ def options(name: str) -> dict[str, object]:
     return {option: how.default for option, how in inspect.signature(abouts()[name].make).parameters.items()}
 
 
-def listing() -> list[Row]:
+def listing() -> list[MethodRow]:
     """The table of every method: the stage it changes, its guarantee, paper, equations, and options.
 
     >>> [row["changes"] for row in listing() if row["name"] == "auto_s"]

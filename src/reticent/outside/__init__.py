@@ -8,7 +8,7 @@ from reticent.outside.directions import Averaged, Direction, Sign
 from reticent.outside.dpagd import BestLength
 from reticent.outside.dpis import NormPlan
 from reticent.outside.dpsur import NoisyTest, Selective, SmoothTest
-from reticent.outside.gates import Charge, Claiming, Gate, Open, Proof, Proposal
+from reticent.outside.gates import Charge, Claiming, Gate, Open, Outcome, Proof, Proposal, Releases
 from reticent.outside.noise_decay import ExponentialDecay, NoiseDecay, PolynomialDecay, StepDecay, TimeDecay
 from reticent.outside.pd_sgd import PlausibleDeniability, RandomRejection
 from reticent.outside.sa_dpsgd import Annealed, PrivateAnswer, PublicHoldout
@@ -31,6 +31,7 @@ __all__ = [
     "NoisyTest",
     "NormPlan",
     "Open",
+    "Outcome",
     "PlausibleDeniability",
     "PolynomialDecay",
     "PrivateAnswer",
@@ -38,6 +39,7 @@ __all__ = [
     "Proposal",
     "PublicHoldout",
     "RandomRejection",
+    "Releases",
     "Selective",
     "Sign",
     "SmoothTest",

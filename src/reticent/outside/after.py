@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reticent.accounting import Event
+from reticent.errors import require
 from reticent.inside import RoundSettings
-from reticent.outside.gates import Charge, Gate, Open, Proof, Proposal
+from reticent.outside.adaptive import Adaptive
+from reticent.outside.gates import Charge, Gate, Open, Outcome, Proof, Proposal
 
 
 @dataclass(frozen=True)
@@ -16,10 +18,17 @@ class After:
     rounds: int
     gate: Gate
 
+    def __post_init__(self) -> None:
+        require(self.rounds >= 0, f"after must be 0 or more rounds, not {self.rounds}")
+        require(
+            not isinstance(self.gate, Adaptive),
+            f"{type(self.gate).__name__} plans the whole budget and cannot begin later",
+        )
+
     @property
-    def attempts(self) -> int:
+    def candidates(self) -> int:
         """As many as the later gate tries."""
-        return self.gate.attempts
+        return self.gate.candidates
 
     @property
     def proof(self) -> Proof:
@@ -30,7 +39,7 @@ class After:
         """A plain release first, the gate's own charge later."""
         return self._now(settings).charge(gradient, settings)
 
-    def settle(self, proposal: Proposal) -> bool:
+    def settle(self, proposal: Proposal) -> Outcome:
         """As the gate of this round says."""
         return self._now(proposal.settings).settle(proposal)
 

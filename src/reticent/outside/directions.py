@@ -7,7 +7,10 @@ from typing import Protocol
 
 from torch import Tensor
 
+from reticent.accounting.claims import claimed
+from reticent.accounting.claims.claimed import PaperClaim
 from reticent.inside import RoundSettings
+from reticent.outside.gates import Releases
 
 
 class Direction(Protocol):
@@ -44,3 +47,7 @@ class Sign:
         tensor([-1.,  1.])
         """
         return released.sign()
+
+    def claim(self, releases: Releases) -> PaperClaim:
+        """Theorem 5 of the paper: plain steps, which stands."""
+        return claimed.dpsign(releases.gradient, releases.kept_at_best(), releases.delta, orders=releases.orders)

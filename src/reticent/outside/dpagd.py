@@ -10,10 +10,10 @@ from torch import Tensor
 
 from reticent.accounting import ORDERS, Budget, Event, NoisyMax, RenyiFilter
 from reticent.accounting.renyi.conversions import overhead
-from reticent.errors import SettingError
+from reticent.errors import SettingError, require
 from reticent.inside import BestOf, Everyone, GaussianNoise, RoundSettings, StepScores
 from reticent.outside.adaptive import Started
-from reticent.outside.gates import Charge, Proof, Proposal
+from reticent.outside.gates import Charge, Outcome, Proof, Proposal
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,18 @@ class BestLength:
     choice_epsilon: float = 0.0
     """What one choice costs; fixed when the run is planned."""
 
+    def __post_init__(self) -> None:
+        require(
+            self.choices >= 2 and self.splits >= 1, "there must be at least two lengths to choose from, and one split"
+        )
+        require(
+            0 < self.longest < math.inf and 0 < self.limit < math.inf,
+            "longest and loss_limit must be above 0 and finite",
+        )
+        require(0 < self.raise_by < math.inf, f"raise_by must be above 0 and finite, not {self.raise_by}")
+
     @property
-    def attempts(self) -> int:
+    def candidates(self) -> int:
         """One; within it the gradient is improved until a step helps."""
         return 1
 
@@ -48,21 +58,22 @@ class BestLength:
         each = rho / (2 * self.splits)
         started = replace(self, choice_epsilon=math.sqrt(2 * each))
         first = replace(settings, noise_multiplier=noise_of(each))
-        return Started(started, first, RenyiFilter(order, budget.epsilon, budget.delta), rounds)
+        return Started(started, first, RenyiFilter(order, budget.epsilon, budget.delta, budget.adjacency), rounds)
 
     def charge(self, gradient: Event, settings: RoundSettings) -> Charge:  # noqa: ARG002
         """Gradient and choice, if the first choice moves; more if it does not: the filter decides how often."""
+        if not self.choice_epsilon > 0:
+            raise SettingError("BestLength plans the whole budget by itself: make it the gate, not a part of one")
         return Charge((gradient, NoisyMax(self.choice_epsilon)))
 
-    def settle(self, proposal: Proposal) -> bool:
+    def settle(self, proposal: Proposal) -> Outcome:
         """Choose; while standing still is best, buy a better gradient and choose again."""
         gradient, rho = proposal.released, rho_of(proposal.settings.noise_multiplier)
         while True:
             length, direction = self._choose(proposal, gradient)
             if length > 0:
-                proposal.task.flat.vector.copy_(proposal.before - length * direction)
-                proposal.changes["noise_multiplier"] = noise_of(rho)
-                return True
+                place = proposal.before - length * direction
+                return Outcome(kept=True, place=place, noise_multiplier=noise_of(rho))
             more = self.raise_by * rho
             gradient = (rho * gradient + more * self._again(proposal, noise_of(more))) / (rho + more)
             rho += more
@@ -98,13 +109,14 @@ def rho_of(noise_multiplier: float) -> float:
 
 
 def most_concentrated(budget: Budget) -> tuple[float, float]:
-    """The order at which a budget affords the most zCDP, and how much.
+    """The order at which a budget affords the most zCDP, and how much; two examples away it counts four times.
 
     >>> order, rho = most_concentrated(Budget(1.0, 1e-5))
     >>> round(rho, 4)
     0.0306
     """
     rhos = (budget.epsilon - overhead(ORDERS, budget.delta)) / ORDERS
+    rhos /= 4 if budget.adjacency == "replace" else 1
     best = int(np.argmax(rhos))
     if rhos[best] <= 0:
         raise SettingError(f"epsilon {budget.epsilon:g} at delta {budget.delta:g} is too small to spend: raise it")

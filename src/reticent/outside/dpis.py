@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from reticent.accounting import Budget, Event, Gaussian, curve
+from reticent.accounting import Budget, Gaussian
+from reticent.accounting.claims import claimed
+from reticent.accounting.claims.claimed import PaperClaim
 from reticent.accounting.renyi.dpis import ImportancePlan
-from reticent.inside import Everyone, FreshNorms, GaussianNoise, NormTotal, Query, RoundSettings, Task, Vault
+from reticent.errors import require
+from reticent.inside import (
+    Everyone,
+    FreshNorms,
+    GaussianNoise,
+    ImportanceSettings,
+    NormTotal,
+    Query,
+    RoundSettings,
+    Task,
+    Vault,
+)
 from reticent.outside.adaptive import Started
+from reticent.outside.gates import Releases
 
 
 @dataclass(frozen=True)
@@ -34,6 +47,14 @@ class NormPlan:
     first_clip: float = 0.0
     """Set when the run is planned, as `plan` is."""
 
+    def __post_init__(self) -> None:
+        require(1 <= self.spread < math.inf, f"spread must be 1 or more and finite, not {self.spread}")
+        require(0 <= self.phase <= 1, f"phase must lie between 0 and 1, not {self.phase}")
+        require(0 < self.norm_noise < math.inf, f"norm_noise must be above 0 and finite, not {self.norm_noise}")
+        require(0 < self.growth < math.inf, f"growth must be above 0 and finite, not {self.growth}")
+        require(0 < self.floor <= 1, f"floor must be above 0 and at most 1, not {self.floor}")
+        require(0 < self.smallest <= 1 <= self.wide < math.inf, "0 < smallest <= 1 <= wide must hold")
+
     def turn(self, settings: RoundSettings) -> RoundSettings:
         """What was released in this epoch stays."""
         return settings
@@ -44,16 +65,19 @@ class NormPlan:
         releases = 2 if self.adaptive_clip else 1
         noise = Gaussian(self.norm_noise * settings.size)
         plan = ImportancePlan(settings.size, settings.batch_size, epochs, budget, self.phase, noise, releases)
-        first = replace(
-            settings, noise_multiplier=plan.planned_noise, norm_total=settings.size * settings.max_grad_norm
+        first = ImportanceSettings(
+            size=settings.size,
+            batch_size=settings.batch_size,
+            max_grad_norm=settings.max_grad_norm,
+            noise_multiplier=plan.planned_noise,
+            norm_total=settings.size * settings.max_grad_norm,
         )
         started = replace(self, plan=plan, first_clip=settings.max_grad_norm)
         return Started(started, first, plan.filter(), min(rounds, epochs * plan.iterations))
 
     def listen(self, settings: RoundSettings, vault: Vault, task: Task) -> RoundSettings:
         """At the start of an epoch, ask for the norms and plan; else nothing changes."""
-        plan = self.plan
-        assert plan is not None, "start() comes before the first round"
+        settings, plan = ImportanceSettings.of(settings), self._planned()
         if settings.number % plan.iterations:
             return settings
         epoch = settings.number // plan.iterations + 1
@@ -62,11 +86,15 @@ class NormPlan:
         total = self._released(vault, asked, self._norms(task, asked))
         total = min(max(total, settings.batch_size * clip), settings.size * clip)
         kappa = total / (settings.size * clip)
-        spent = settings.spent + plan.norm_releases * self._cost(Gaussian(self.norm_noise * settings.size))
+        spent = settings.spent + plan.norm_releases * plan.cost(Gaussian(self.norm_noise * settings.size))
         noise = plan.noise(epoch, kappa, spent)
-        spent += plan.iterations * self._cost(plan.step(kappa, noise))
+        spent += plan.iterations * plan.cost(plan.step(kappa, noise))
         # Noise is relative to the sensitivity K / N = kappa C here, and planned relative to C.
         return replace(asked, norm_total=total, noise_multiplier=noise / kappa, spent=spent)
+
+    def claim(self, releases: Releases) -> PaperClaim:
+        """The paper's own plan reaches the budget too, by charges that need our repairs."""
+        return claimed.dpis(self._planned().budget.epsilon, releases.delta)
 
     def _clip(self, settings: RoundSettings, vault: Vault, epoch: int) -> float:
         """The clip norm of this epoch: in the first nothing is known yet."""
@@ -85,6 +113,6 @@ class NormPlan:
         sealed = vault.ask(query, vault.draw(Everyone(), settings))
         return float(vault.release(sealed, GaussianNoise(self.norm_noise * settings.size)))
 
-    def _cost(self, event: Event) -> float:
-        assert self.plan is not None
-        return float(curve(event, np.array([float(self.plan.order)]))[0])
+    def _planned(self) -> ImportancePlan:
+        assert self.plan is not None, "start() comes before the first round"
+        return self.plan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from scipy.special import ndtr
@@ -9,7 +10,7 @@ from scipy.special import ndtr
 from reticent.accounting import Event, Gaussian, SelectiveAttempt, SelectiveRelease, Subsampled
 from reticent.accounting.claims import claimed
 from reticent.accounting.claims.claimed import PaperClaim
-from reticent.errors import SettingError
+from reticent.errors import SettingError, require
 from reticent.inside import (
     AcceptanceCoin,
     GaussianNoise,
@@ -20,7 +21,7 @@ from reticent.inside import (
     Query,
     RoundSettings,
 )
-from reticent.outside.gates import Charge, Proof, Proposal
+from reticent.outside.gates import Charge, Outcome, Proof, Proposal, Releases
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,14 @@ class NoisyTest:
     noise_multiplier: float = 1.3
     limit: float = 0.001
     threshold: float = -1.0
+
+    def __post_init__(self) -> None:
+        require(self.batch_size > 0 and self.limit > 0, "the test needs a batch size and a loss limit above 0")
+        require(
+            0 < self.noise_multiplier < math.inf,
+            f"the noise of the test must be above 0 and finite, not {self.noise_multiplier}",
+        )
+        require(abs(self.threshold) < math.inf, f"beta must be a finite number, not {self.threshold}")
 
     def acceptance(self) -> tuple[float, float]:
         """The least and the greatest chance to be kept.
@@ -77,6 +86,14 @@ class SmoothTest:
     limit: float = 0.1
     influence: float = 0.05
 
+    def __post_init__(self) -> None:
+        require(self.batch_size > 0 and self.limit > 0, "the test needs a batch size and a loss limit above 0")
+        require(
+            0 < self.low <= self.high <= 1,
+            f"0 < accept_low <= accept_high <= 1 must hold, not {self.low} and {self.high}",
+        )
+        require(0 <= self.influence < math.inf, f"influence must be 0 or more and finite, not {self.influence}")
+
     def acceptance(self) -> tuple[float, float]:
         """The least and the greatest chance to be kept."""
         return self.low, self.high
@@ -103,52 +120,73 @@ Test = NoisyTest | SmoothTest
 
 @dataclass(frozen=True)
 class Selective:
-    """Keep what a validation test accepts; a rejected candidate is wiped and was never seen.
+    """Keep what a validation test accepts; a rejected candidate is wiped.
 
-    Default (route S): a round is one attempt, its rejection may be seen, and it costs one `SelectiveAttempt` whether
-    kept or not. With `hidden_attempts` (route C): a round goes on until an attempt is kept, at most `cap` of them, and
-    costs one `SelectiveRelease`; then the number of attempts, their timing and their logs must stay private.
+    By default (per attempt, route S) a round is one attempt, its rejection may be seen, the rejected candidate may not,
+    and it costs one `SelectiveAttempt` whether kept or not. With `hidden_attempts` (per accepted update, route C) a
+    round goes on until an attempt is kept, at most `cap` of them, and costs one `SelectiveRelease`; then the number of
+    attempts, their timing and their logs must stay private. With `seen_attempts` (naive, route F) gradient and test of
+    every attempt are charged as they are, and all of it may be seen.
     """
 
     test: Test = NoisyTest()
     hidden_attempts: bool = False
     cap: int = 300
+    seen_attempts: bool = False
+
+    def __post_init__(self) -> None:
+        require(self.cap >= 1, f"cap must be 1 or more, not {self.cap}")
+        if self.hidden_attempts and self.seen_attempts:
+            raise SettingError("attempts are hidden or seen, not both: set hidden_attempts or seen_attempts to false")
 
     @property
-    def attempts(self) -> int:
-        """How many candidates a round may try."""
+    def candidates(self) -> int:
+        """How many a round may try."""
         return self.cap if self.hidden_attempts else 1
 
     @property
     def proof(self) -> Proof:
-        """Route S: rejections may be seen. Route C: they must not."""
-        if not self.hidden_attempts:
-            return Proof("S", ("a rejected candidate is never seen",))
-        return Proof("C", ("only kept updates are seen: the number, timing and logs of attempts stay private",))
+        """What may be seen of what is rejected."""
+        if self.hidden_attempts:
+            hidden = "only kept updates are seen: the number, timing and logs of attempts stay private"
+            return Proof("per_accepted", (hidden,), counts="accepted")
+        if self.seen_attempts:
+            return Proof("naive", counts="attempts")
+        return Proof("per_attempt", ("a rejected candidate is never seen",), counts="attempts")
 
-    def claim(self, gradient: Event, settings: RoundSettings, kept: int, delta: float) -> PaperClaim | None:
+    def claim(self, releases: Releases) -> PaperClaim | None:
         """Theorem 5.6 of the paper, which is refuted: kept updates only, as if each were released unconditionally."""
         if not isinstance(self.test, NoisyTest):
             return None  # the smooth test is ours: no paper claims anything for it
-        return claimed.dpsur(gradient, self._validation(settings), kept, delta)
+        _, likeliest = self.test.acceptance()
+        return claimed.dpsur(
+            releases.gradient,
+            self._validation(releases.settings),
+            releases.kept_at_best(1.0 if self.hidden_attempts else likeliest),
+            releases.delta,
+            orders=releases.orders,
+            statistics=releases.already,
+        )
 
     def charge(self, gradient: Event, settings: RoundSettings) -> Charge:
-        """One event for gradient and test together."""
+        """One event for gradient and test together, or each for itself where all is seen."""
+        both = (gradient, self._validation(settings))
+        if self.seen_attempts:
+            return Charge(both)
         rate, noise = candidate(gradient)
         low, high = self.test.acceptance()
         validation = self._settings(settings)
         attempt = SelectiveAttempt(rate, noise, validation.rate, low, high, self.test.smoothness(settings))
-        covers = (gradient, self._validation(settings))
         if self.hidden_attempts:
-            return Charge((SelectiveRelease(attempt, self.cap),), covers * self.cap)
-        return Charge((attempt,), covers)
+            return Charge((SelectiveRelease(attempt, self.cap),), both * self.cap)
+        return Charge((attempt,), both)
 
-    def settle(self, proposal: Proposal) -> bool:
+    def settle(self, proposal: Proposal) -> Outcome:
         """Ask the test, on a fresh draw."""
         vault = proposal.vault
         draw = vault.draw(Poisson(), self._settings(proposal.settings))
         answer = vault.release(vault.ask(self.test.query(proposal), draw), self.test.mechanism())
-        return self.test.passes(float(answer))
+        return Outcome(kept=self.test.passes(float(answer)))
 
     def _validation(self, settings: RoundSettings) -> Event:
         return Poisson().amplify(self.test.mechanism().event(), self._settings(settings))

@@ -1,14 +1,15 @@
-"""Gates: keep a proposed update or drop it, and what the choice costs."""
+"""Gates: keep a candidate update or drop it, and what the choice costs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, runtime_checkable
 
 from torch import Tensor
 
 from reticent.accounting import Event
-from reticent.accounting.claims.claimed import PaperClaim
+from reticent.accounting.claims.claimed import Orders, PaperClaim
 from reticent.inside import Query, RoundSettings, Sealed, Task, Vault
 
 
@@ -16,8 +17,8 @@ from reticent.inside import Query, RoundSettings, Sealed, Task, Vault
 class Charge:
     """What a round writes into the ledger.
 
-    Without `covers`, every release pays for itself, and `events` lists them. With `covers`, one event pays for all the
-    releases listed there, and the outcome stays private until it is kept.
+    Without `covers`, every release pays for itself, and `events` lists them. With `covers`, one event pays for the
+    bundle of all the releases listed there, and the outcome stays private until it is kept.
     """
 
     events: tuple[Event, ...]
@@ -26,10 +27,11 @@ class Charge:
 
 @dataclass(frozen=True)
 class Proof:
-    """On which route a gate's charge is proved, and what the proof takes for granted."""
+    """On which route a gate's charge is proved, what a round of it counts, and what the proof takes for granted."""
 
     route: str = ""
     assumptions: tuple[str, ...] = ()
+    counts: str = "steps"
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,15 +49,24 @@ class Proposal:
     rejections: int
     """How many were dropped in a row before this one."""
     coin: float
-    changes: dict[str, Any] = field(default_factory=dict)
-    """RoundSettings the gate wants changed from the next round on; public."""
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a gate decided: all that the loop does about it."""
+
+    kept: bool
+    place: Tensor | None = None
+    """Where the parameters go instead of where the optimizer put them."""
+    noise_multiplier: float | None = None
+    """The noise of the rounds to come, where it changes; public."""
 
 
 class Gate(Protocol):
     """Promise: `charge` lists what a round releases, whatever the data."""
 
     @property
-    def attempts(self) -> int:
+    def candidates(self) -> int:
         """How many candidates one round may try until one is kept: 1, unless rejections stay hidden."""
         ...
 
@@ -68,17 +79,36 @@ class Gate(Protocol):
         """What a round costs whose gradient release is `gradient`."""
         ...
 
-    def settle(self, proposal: Proposal) -> bool:
-        """Whether the proposal is kept."""
+    def settle(self, proposal: Proposal) -> Outcome:
+        """What becomes of the proposal."""
         ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Releases:
+    """What a paper's charging rule looks at: the gradient's event, a round's settings, and what else was released."""
+
+    gradient: Event
+    settings: RoundSettings
+    rounds: int
+    """How many are planned."""
+    kept: int | None
+    """How many updates were kept; None before the run: as many as can be expected at best."""
+    delta: float
+    already: Sequence[Event] = ()
+    orders: Orders = "paper"
+
+    def kept_at_best(self, share: float = 1.0) -> int:
+        """How many were kept, or the largest share of the rounds that may be."""
+        return self.kept if self.kept is not None else round(self.rounds * share)
 
 
 @runtime_checkable
 class Claiming(Protocol):
-    """A gate whose paper charges otherwise than we can prove."""
+    """A stage whose paper states an epsilon by a rule of its own."""
 
-    def claim(self, gradient: Event, settings: RoundSettings, kept: int, delta: float) -> PaperClaim | None:
-        """What the paper would say after so many kept updates; never a guarantee."""
+    def claim(self, releases: Releases) -> PaperClaim | None:
+        """What the paper would say; never a guarantee."""
         ...
 
 
@@ -89,7 +119,7 @@ class Open:
     proof: ClassVar[Proof] = Proof()
 
     @property
-    def attempts(self) -> int:
+    def candidates(self) -> int:
         """One."""
         return 1
 
@@ -97,6 +127,6 @@ class Open:
         """The gradient's own event."""
         return Charge((gradient,))
 
-    def settle(self, proposal: Proposal) -> bool:  # noqa: ARG002 - nothing is asked
+    def settle(self, proposal: Proposal) -> Outcome:  # noqa: ARG002 - nothing is asked
         """Yes."""
-        return True
+        return Outcome(kept=True)

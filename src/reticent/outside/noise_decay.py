@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from reticent.errors import require
 from reticent.inside import RoundSettings
 
 
@@ -35,6 +36,9 @@ class TimeDecay(NoiseDecay):
 
     k: float = 0.05
 
+    def __post_init__(self) -> None:
+        require(0 <= self.k < math.inf, f"k must be 0 or more and finite, not {self.k}")
+
     def factor(self, epoch: int) -> float:
         """1 / (1 + k t)."""
         return 1 / (1 + self.k * epoch)
@@ -49,6 +53,9 @@ class ExponentialDecay(NoiseDecay):
     """
 
     k: float = 0.01
+
+    def __post_init__(self) -> None:
+        require(0 <= self.k < math.inf, f"k must be 0 or more and finite, not {self.k}")
 
     def factor(self, epoch: int) -> float:
         """exp(-k t)."""
@@ -66,6 +73,10 @@ class StepDecay(NoiseDecay):
     k: float = 0.6
     period: int = 10
 
+    def __post_init__(self) -> None:
+        require(0 < self.k <= 1, f"k must be above 0 and at most 1, not {self.k}")
+        require(self.period >= 1, f"period must be 1 or more, not {self.period}")
+
     def factor(self, epoch: int) -> float:
         """k^(t // period)."""
         return float(self.k ** (epoch // self.period))
@@ -82,6 +93,11 @@ class PolynomialDecay(NoiseDecay):
     k: float = 3.0
     end: float = 0.5
     period: int = 100
+
+    def __post_init__(self) -> None:
+        require(0 <= self.k < math.inf, f"k must be 0 or more and finite, not {self.k}")
+        require(0 < self.end <= 1, f"end must be above 0 and at most 1, not {self.end}")
+        require(self.period >= 1, f"period must be 1 or more, not {self.period}")
 
     def factor(self, epoch: int) -> float:
         """The polynomial, and `end` from the period's last epoch on."""

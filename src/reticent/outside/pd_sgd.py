@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from reticent.accounting import Event
-from reticent.errors import SettingError
+from reticent.errors import SettingError, require
 from reticent.inside import AsItIs, Deniable, RoundSettings
-from reticent.outside.gates import Charge, Proof, Proposal
+from reticent.outside.gates import Charge, Outcome, Proof, Proposal
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class PlausibleDeniability:
             raise SettingError("the deniability test needs std and band above 0, and at least one batch")
 
     @property
-    def attempts(self) -> int:
+    def candidates(self) -> int:
         """One."""
         return 1
 
@@ -43,14 +43,14 @@ class PlausibleDeniability:
             )
         return Charge((gradient, AsItIs().event()) if self.needed > 1 else (gradient,))
 
-    def settle(self, proposal: Proposal) -> bool:
+    def settle(self, proposal: Proposal) -> Outcome:
         """Ask how many batches explain it."""
         if self.needed == 1:
-            return True
+            return Outcome(kept=True)
         seen = proposal.released if self.noisy else None
         query = Deniable(proposal.task, proposal.before, proposal.sealed, seen, self.std, self.band, self.needed)
         vault = proposal.vault
-        return float(vault.release(vault.ask(query, proposal.sealed.draw), AsItIs())) > 0
+        return Outcome(kept=float(vault.release(vault.ask(query, proposal.sealed.draw), AsItIs())) > 0)
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,11 @@ class RandomRejection:
     share: float
     proof: ClassVar[Proof] = Proof()
 
+    def __post_init__(self) -> None:
+        require(0 <= self.share <= 1, f"rejection is a share between 0 and 1, not {self.share}")
+
     @property
-    def attempts(self) -> int:
+    def candidates(self) -> int:
         """One."""
         return 1
 
@@ -69,6 +72,6 @@ class RandomRejection:
         """The gradient's own event: the coin is nobody's secret."""
         return Charge((gradient,))
 
-    def settle(self, proposal: Proposal) -> bool:
+    def settle(self, proposal: Proposal) -> Outcome:
         """Throw the coin."""
-        return proposal.coin >= self.share
+        return Outcome(kept=proposal.coin >= self.share)

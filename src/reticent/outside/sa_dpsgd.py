@@ -13,10 +13,10 @@ from torch import Tensor
 from reticent.accounting import AnnealedRelease, Event
 from reticent.accounting.claims import claimed
 from reticent.accounting.claims.claimed import PaperClaim
-from reticent.errors import SettingError
+from reticent.errors import SettingError, require
 from reticent.inside import GaussianNoise, LossChange, Poisson, RoundSettings, Task
 from reticent.outside.dpsur import candidate
-from reticent.outside.gates import Charge, Proof, Proposal
+from reticent.outside.gates import Charge, Outcome, Proof, Proposal, Releases
 
 
 class Judge(Protocol):
@@ -74,6 +74,13 @@ class PrivateAnswer:
     noise_multiplier: float = 1.3
     limit: float = 0.001
 
+    def __post_init__(self) -> None:
+        require(self.batch_size > 0 and self.limit > 0, "the judge needs a batch size and a loss limit above 0")
+        require(
+            0 < self.noise_multiplier < math.inf,
+            f"the noise of the judge must be above 0 and finite, not {self.noise_multiplier}",
+        )
+
     def events(self, settings: RoundSettings) -> tuple[Event, ...]:
         """One noisy answer on a draw of its own."""
         return (Poisson().amplify(GaussianNoise(self.noise_multiplier).event(), self._settings(settings)),)
@@ -103,11 +110,13 @@ class Annealed:
     hidden_attempts: bool = False
 
     def __post_init__(self) -> None:
+        require(0 <= self.cooling < math.inf, f"cooling must be 0 or more and finite, not {self.cooling}")
+        require(self.max_rejections >= 0, f"max_rejections must be 0 or more, not {self.max_rejections}")
         if self.hidden_attempts and not isinstance(self.judge, PublicHoldout):
             raise SettingError("hidden attempts are only accounted for with a public hold-out: give one, or charge all")
 
     @property
-    def attempts(self) -> int:
+    def candidates(self) -> int:
         """All that may be rejected, and the one that is kept for certain."""
         return self.max_rejections + 1 if self.hidden_attempts else 1
 
@@ -116,24 +125,26 @@ class Annealed:
         """Every attempt, or first accepted of a group that stays hidden."""
         public = ("the hold-out is public",) if isinstance(self.judge, PublicHoldout) else ()
         if not self.hidden_attempts:
-            return Proof("every attempt", public)
-        return Proof("C", (*public, "only kept updates are seen: the number and timing of attempts stay private"))
+            return Proof("every attempt", public, counts="attempts")
+        hidden = "only kept updates are seen: the number and timing of attempts stay private"
+        return Proof("per_accepted", (*public, hidden), counts="accepted")
 
-    def claim(self, gradient: Event, settings: RoundSettings, kept: int, delta: float) -> PaperClaim:  # noqa: ARG002
+    def claim(self, releases: Releases) -> PaperClaim:
         """Lemma 2 of the paper on kept updates only, which is refuted."""
-        return claimed.sa_dpsgd(gradient, kept, delta)
+        return claimed.sa_dpsgd(releases.gradient, releases.kept_at_best(), releases.delta, orders=releases.orders)
 
     def charge(self, gradient: Event, settings: RoundSettings) -> Charge:
         """Gradient and judge, each for itself; or one event for a whole group of hidden attempts."""
         if not self.hidden_attempts:
             return Charge((gradient, *self.judge.events(settings)))
         rate, noise = candidate(gradient)
-        return Charge((AnnealedRelease(rate, noise, self.max_rejections),), (gradient,) * self.attempts)
+        return Charge((AnnealedRelease(rate, noise, self.max_rejections),), (gradient,) * self.candidates)
 
-    def settle(self, proposal: Proposal) -> bool:
+    def settle(self, proposal: Proposal) -> Outcome:
         """Throw the coin."""
         change = self.judge.change(proposal)
-        return proposal.rejections >= self.max_rejections or proposal.coin < self.chance(change, proposal.kept)
+        forced = proposal.rejections >= self.max_rejections
+        return Outcome(kept=forced or proposal.coin < self.chance(change, proposal.kept))
 
     def chance(self, change: float, kept: int) -> float:
         """How likely a change of the loss is kept after so many kept ones (Fu et al. 2022, eq. 3).

@@ -36,8 +36,10 @@ class Trial:
         """The parameters before the trial."""
         return self._vector
 
-    def keep(self) -> None:
-        """Adopt what happened in the trial."""
+    def keep(self, place: Tensor | None = None) -> None:
+        """Adopt what happened in the trial; with a `place`, the parameters go there instead."""
+        if place is not None:
+            self._flat.vector.copy_(place)
         self._kept = True
 
     def __enter__(self) -> Trial:

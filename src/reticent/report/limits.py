@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from reticent.report.entries import Rates
+
 
 def caught_at_most(false_alarms: float, epsilon: float | None, delta: float) -> float:
     """The largest share of members any attack finds at this share of false alarms (Kairouz et al. 2015, thm 2.1).
@@ -29,11 +31,11 @@ def right_at_most(epsilon: float | None, delta: float) -> float:
     return min(1.0, (math.exp(epsilon) + delta) / (1 + math.exp(epsilon)))
 
 
-def permitted_curve(epsilon: float | None, delta: float, points: int = 121) -> dict[str, list[float]]:
+def permitted_curve(epsilon: float | None, delta: float, points: int = 121) -> Rates:
     """The curve no attack may pass, from a false alarm in 100,000 up to all.
 
-    >>> permitted_curve(0.0, 0.0, points=2)["fpr"]
-    [1e-05, 1.0]
+    >>> permitted_curve(0.0, 0.0, points=2).fpr
+    (1e-05, 1.0)
     """
-    rates = [10 ** (-5 * (1 - place / (points - 1))) for place in range(points)]
-    return {"fpr": rates, "tpr": [caught_at_most(rate, epsilon, delta) for rate in rates]}
+    rates = tuple(10 ** (-5 * (1 - place / (points - 1))) for place in range(points))
+    return Rates(fpr=rates, tpr=tuple(caught_at_most(rate, epsilon, delta) for rate in rates))

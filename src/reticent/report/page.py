@@ -7,19 +7,20 @@ import tomllib
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from reticent.accounting.guarantee import round_up
+from reticent.errors import DataError
 from reticent.report.facts import facts, title
 from reticent.report.limits import caught_at_most, right_at_most
 from reticent.report.names import printed
-from reticent.report.results import Record, Results, read
+from reticent.report.results import Results, read
 from reticent.report.statement import make_statement, percent
 from reticent.report.summary import summarise
 from reticent.report.verdict import verdicts
+from reticent.results import Result
 
 HERE = files("reticent.report")
 SCRIPTS = ("theme.js", "tables.js", "drawing.js", "charts.js", "page.js")
@@ -38,7 +39,7 @@ def write_page(folder: Path, *, private: bool = False) -> Path:
 def render(results: Results) -> str:
     """The page of some results."""
     rows = summarise(results.runs)
-    firsts = {(run["label"], run["target_epsilon"]): run for run in reversed(results.done)}
+    firsts = {(run.label, run.target_epsilon): run for run in reversed(results.done)}
     private_first = sorted(rows, key=lambda row: row.kind == "plain")
     ordered = [firsts[row.label, row.target_epsilon] for row in private_first if row.seeds]
     statements = [make_statement(run, results, rows) for run in ordered]
@@ -50,8 +51,8 @@ def render(results: Results) -> str:
             rows=rows,
             plain=next((row for row in rows if row.kind == "plain" and row.accuracy), None),
             verdicts=verdicts(rows),
-            rocs=any(entry.get("fpr") for entry in results.attacks),
-            histograms=any(entry.get("histogram") for entry in results.attacks),
+            rocs=any(entry.roc for entry in results.attacks),
+            histograms=any(entry.histogram for entry in results.attacks),
             claims=any(row.claimed_epsilon is not None for row in rows),
             budgets=sorted({(row.target_epsilon, row.delta) for row in rows if row.target_epsilon and row.delta}),
             statements=statements,
@@ -65,11 +66,11 @@ def render(results: Results) -> str:
     )
 
 
-def _about(results: Results) -> Record:
+def _about(results: Results) -> Result:
     """What all runs have in common, as their first says it."""
-    first = (results.done or results.runs or [{}])[0]
-    names = ("data", "model", "examples", "delta", "accuracy_on", "versions", "machine", "commit")
-    return {name: first.get(name) for name in names}
+    if not results.runs:
+        raise DataError("there is no run to be shown: a page needs one, if only a failed one")
+    return (results.done or results.runs)[0]
 
 
 @cache
@@ -103,7 +104,7 @@ def points(share: float) -> str:
     return "0.0" if said in ("+0.0", "-0.0") else said.replace("-", "−")
 
 
-def embedded(data: Any) -> Markup:
+def embedded(data: object) -> Markup:
     """JSON that can stand inside a script element: nothing in it ends the element.
 
     >>> embedded("</script>")
@@ -118,8 +119,8 @@ def _asset(name: str) -> Markup:
 
 
 @cache
-def _libraries() -> list[dict[str, Any]]:
+def _libraries() -> list[dict[str, str]]:
     """The charting libraries, as they were published, each with its licence."""
     vendor = HERE / "vendor"
-    listed: list[dict[str, Any]] = tomllib.loads((vendor / "vendor.toml").read_text())["library"]
+    listed: list[dict[str, str]] = tomllib.loads((vendor / "vendor.toml").read_text())["library"]
     return [library | {"code": Markup((vendor / library["file"]).read_text(encoding="utf-8"))} for library in listed]

@@ -1,136 +1,91 @@
-"""Results: what a folder holds about its runs, read back as plain data."""
+"""Results: what a folder holds about its runs, and about attacks on them and audits of them."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from reticent.errors import DataError
+from reticent.report.entries import (
+    AttackEntry,
+    AuditEntry,
+    Told,
+    read_attack_answers,
+    read_attacks,
+    read_audits,
+)
+from reticent.results import ANSWER, RESULTS, Result, name_of, read_result, read_results
+from reticent.results.fields import Fields, read_lines
 
-Record = dict[str, Any]
+E = TypeVar("E", AttackEntry, AuditEntry)
 
 
 @dataclass(frozen=True)
 class Results:
     """The runs of a folder, and the attacks on them and audits of them that were stored there."""
 
-    runs: list[Record]
-    attacks: list[Record]
-    audits: list[Record]
-    private: list[Record]
+    runs: list[Result]
+    attacks: list[AttackEntry]
+    audits: list[AuditEntry]
+    private: list[dict[str, object]]
     """Private diagnostics, only if they were asked for; not covered by any guarantee."""
 
     @property
-    def done(self) -> list[Record]:
+    def done(self) -> list[Result]:
         """The runs that got to their end."""
-        return [run for run in self.runs if run["status"] == "done"]
+        return [run for run in self.runs if run.done]
 
     @property
-    def failed(self) -> list[Record]:
+    def failed(self) -> list[Result]:
         """The runs that did not."""
-        return [run for run in self.runs if run["status"] != "done"]
+        return [run for run in self.runs if not run.done]
 
-    def run_of(self, entry: Record) -> Record | None:
+    def run_of(self, entry: Told) -> Result | None:
         """The run that an attack or an audit is about; None for an audit of a method as such."""
-        return next((run for run in self.runs if run["run"] == entry["run"]), None)
+        return next((run for run in self.runs if run.run == entry.run), None)
 
 
 def read(folder: Path, *, private: bool = False) -> Results:
     """Read a folder that `compare`, a sweep or `train` wrote, with the attacks and audits stored in it."""
-    if (folder / "results.jsonl").exists():
-        runs = _lines(folder / "results.jsonl")
-    elif (folder / "result.json").exists():
-        runs = [_single(folder)]
+    if (folder / RESULTS).exists():
+        runs = read_results(folder / RESULTS)
+    elif (folder / ANSWER).exists():
+        runs = [read_result(folder)]
     else:
-        raise DataError(f"{folder} holds no results: neither results.jsonl (compare) nor result.json (train) is there")
-    known = {run["run"] for run in runs}
-    places = [(folder, folder.name)] + [(path, path.name) for path in sorted(folder.glob("runs/*"))]
+        raise DataError(f"{folder} holds no results: neither {RESULTS} (compare) nor {ANSWER} (train) is there")
+    order = {run.run: number for number, run in enumerate(runs)}
+    places = [folder, *sorted(folder.glob("runs/*"))]
 
-    def gather(name: str, reader: Callable[[Path], list[Record]]) -> list[Record]:
-        return [_named(entry, place, known) for path, place in places for entry in reader(path / name)]
+    def gather(name: str, reader: Callable[[Path], list[E]]) -> list[E]:
+        found = [(entry, name_of(place)) for place in places for entry in reader(place / name)]
+        return [replace(entry, run=_run(entry.run, place, order)) for entry, place in found]
 
-    attacks = gather("attacks.json", _entries) + gather("attack/attack.json", _attacks)
-    order = {run["run"]: number for number, run in enumerate(runs)}
+    attacks = gather("attacks.json", read_attacks) + gather("attack/attack.json", read_attack_answers)
     return Results(
         runs,
-        sorted(attacks, key=lambda entry: order.get(entry["run"], len(order))),
-        gather("audit.json", _audits),
-        gather("private-diagnostics.jsonl", _lines) if private else [],
+        sorted(attacks, key=lambda entry: len(order) if entry.run is None else order[entry.run]),
+        gather("audit.json", read_audits),
+        [line for place in places for line in _diagnostics(place, order)] if private else [],
     )
 
 
-def _named(entry: Record, place: str, known: set[str]) -> Record:
-    """Say which run an entry belongs to: the one it names, or else the folder it lies in."""
-    named = Path(str(entry.get("run") or "")).name
-    return {**entry, "run": next((name for name in (named, place) if name in known), None)}
+def _run(named: str | None, place: str, known: dict[str, int]) -> str | None:
+    """Which run something belongs to: the one it names, or else the folder it lies in."""
+    return next((name for name in (Path(named or "").name, place) if name in known), None)
 
 
-def _attacks(path: Path) -> list[Record]:
-    """The entries in an answer of `reticent attack`: its attacks, the shadows pooled, canaries, the blind baseline."""
-    entries = []
-    for answer in _entries(path):
-        beyond = answer.get("above_what_is_permitted", [])
-        entries += [entry | {"exceeds": entry["attack"] in beyond} for entry in answer["attacks"]]
-        entries += [answer[name] for name in ("pooled", "canaries", "blind") if answer.get(name) is not None]
-    return entries
-
-
-def _audits(path: Path) -> list[Record]:
-    """The entries in answers of `reticent audit`: the run as a whole, and one step of its method by itself."""
-    entries = []
-    for answer in _entries(path):
-        entries.append(answer)
-        step = answer.get("step") or {}
-        if step.get("upper") is not None and any(answer[name] != step[name] for name in ("lower", "upper")):
-            doubted = any(probe.startswith("step") for probe in answer["said_by"])
-            verdict = "contradicted" if doubted else "consistent"
-            entries.append(answer | step | {"name": "one step", "verdict": verdict})
-    return entries
-
-
-def _lines(path: Path) -> list[Record]:
-    if not path.exists():
-        return []
-    try:
-        return [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
-    except ValueError as error:
-        raise DataError(f"{path} is not JSON lines: {error}") from error
-
-
-def _entries(path: Path) -> list[Record]:
-    """A file with one entry or a list of them."""
-    if not path.exists():
-        return []
-    try:
-        found = json.loads(path.read_text())
-    except ValueError as error:
-        raise DataError(f"{path} is not JSON: {error}") from error
-    return found if isinstance(found, list) else [found]
-
-
-def _single(folder: Path) -> Record:
-    """The answer of `train` as the record of one run."""
-    answer = json.loads((folder / "result.json").read_text())
-    recipe, guarantee = answer["recipe"], answer["guarantee"]
-    plain = answer.get("optimizer") is not None  # only plain training has one beside its recipe
-    method = "plain" if plain else recipe["method"]
-    return {
-        **answer,
-        "run": folder.name,
-        "label": method,
-        "kind": "plain" if plain else "private",
-        "status": "done",
-        "error": None,
-        "data": recipe["data"],
-        "model": recipe["model"],
-        "method": method,
-        "seed": recipe["seed"],
-        "target_epsilon": recipe["epsilon"],
-        "epsilon": guarantee["epsilon"],
-        "delta": guarantee["delta"],
-        "claimed_epsilon": (guarantee["as_claimed"] or {}).get("epsilon"),
-        "wall_seconds": answer["seconds"],
-    }
+def _diagnostics(place: Path, known: dict[str, int]) -> list[dict[str, object]]:
+    """What a page draws of private diagnostics, round by round."""
+    path = place / "private-diagnostics.jsonl"
+    lines: list[Fields] = read_lines(path) if path.exists() else []
+    numbers = ("round", "drawn", "bounded")
+    return [
+        {
+            "private": True,
+            "run": _run(None, name_of(place), known),
+            **{name: line.need(name, int) for name in numbers},
+        }
+        for line in lines
+    ]

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import math
 import shlex
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar
 
 from reticent.accounting import Guarantee
+from reticent.accounting.adjacency import WORDS
 from reticent.accounting.guarantee import round_up
+from reticent.report.entries import AttackEntry, AuditEntry, FoundAt
 from reticent.report.limits import caught_at_most, right_at_most
 from reticent.report.names import printed
 from reticent.report.results import Results
 from reticent.report.summary import BASELINE, Row, Spread
+from reticent.results import Result
+from reticent.results.fields import Fields
 
-Record = dict[str, Any]
 Sentences = list[str]
+E = TypeVar("E", AttackEntry, AuditEntry)
 
 
 @dataclass(frozen=True)
@@ -28,14 +33,14 @@ class Statement:
     headline: str
     fields: dict[str, Sentences] = field(default_factory=dict)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The statement as plain data."""
         return {"title": self.title, "run": self.run, "status": self.status, "headline": self.headline, **self.fields}
 
 
-def make_statement(run: Record, results: Results, rows: list[Row]) -> Statement:
+def make_statement(run: Result, results: Results, rows: list[Row]) -> Statement:
     """The statement of one finished run, with what the other results say about it."""
-    guarantee = Guarantee.from_json(run["guarantee"])
+    guarantee = run.guarantee
     fields = {
         "Guarantee": _guarantee(run, guarantee),
         "Kind of privacy": _kind(guarantee),
@@ -53,8 +58,8 @@ def make_statement(run: Record, results: Results, rows: list[Row]) -> Statement:
         "To repeat it": _repeat(run),
         "Limits, in plain words": _limits(guarantee),
     }
-    title = printed(run["label"]) + (f" at epsilon {run['target_epsilon']:g}" if run["target_epsilon"] else "")
-    return Statement(title, run["run"], guarantee.status, _headline(run, guarantee), fields)
+    title = printed(run.label) + (f" at epsilon {run.target_epsilon:g}" if run.target_epsilon else "")
+    return Statement(title, run.run, guarantee.status, _headline(run, guarantee), fields)
 
 
 def percent(share: float, digits: int = 1) -> str:
@@ -70,7 +75,7 @@ def _finite(guarantee: Guarantee) -> bool:
     return guarantee.status != "none" and math.isfinite(guarantee.epsilon)
 
 
-def _headline(run: Record, guarantee: Guarantee) -> str:
+def _headline(run: Result, guarantee: Guarantee) -> str:
     if not _finite(guarantee):
         return f"This model comes with no differential privacy: {guarantee.why or 'nothing is proved'}."
     share = caught_at_most(0.01, guarantee.epsilon, guarantee.delta)
@@ -80,24 +85,24 @@ def _headline(run: Record, guarantee: Guarantee) -> str:
             "The guarantee of this model is too weak to rely on: an attacker who wants to know whether one example "
             f"was used, and accepts 1 % false alarms, may find up to {caught} of those that were."
         )
-    of = f"any one of the {run['examples']:,} training examples" if run.get("examples") else "any one training example"
+    of = f"any one of the {run.examples:,} training examples" if run.examples else "any one training example"
+    other = "another" if guarantee.adjacency == "replace" else "left out"
     return (
-        f"Whoever sees this model learns nearly the same as if {of} had been left out. An attacker who wants to know "
+        f"Whoever sees this model learns nearly the same as if {of} had been {other}. An attacker who wants to know "
         f"whether one example was used, and accepts 1 % false alarms, finds at most {caught} of those that were."
     )
 
 
-def _guarantee(run: Record, guarantee: Guarantee) -> Sentences:
+def _guarantee(run: Result, guarantee: Guarantee) -> Sentences:
     if not _finite(guarantee):
         return [f"{guarantee}."]
     said = [f"{guarantee}."]
-    if examples := run.get("examples"):
-        said.append(f"Delta is {guarantee.delta * examples:.2g} of one in {examples:,} examples.")
+    if run.examples:
+        said.append(f"Delta is {guarantee.delta * run.examples:.2g} of one in {run.examples:,} examples.")
     found = {"loss distributions (PLD)": guarantee.pld, "Renyi divergences (RDP)": guarantee.rdp}
     said += [f"By {name}: epsilon {round_up(value)}." for name, value in found.items() if value is not None]
     if guarantee.as_claimed:
-        claimed = guarantee.as_claimed.get("epsilon")
-        number = round_up(claimed) if claimed is not None else "infinite"
+        number = round_up(run.claimed_epsilon) if run.claimed_epsilon is not None else "infinite"
         how = "refuted" if guarantee.as_claimed.get("refuted") else "not proved"
         said.append(f"As claimed by the paper, {how}: epsilon {number}.")
     return said
@@ -106,7 +111,9 @@ def _guarantee(run: Record, guarantee: Guarantee) -> Sentences:
 def _kind(guarantee: Guarantee) -> Sentences:
     if not _finite(guarantee):
         return ["None."]
-    return [f"(epsilon, delta)-differential privacy; neighbouring data sets differ by this: {guarantee.adjacency}."]
+    return [
+        f"(epsilon, delta)-differential privacy; neighbouring data sets differ by this: {WORDS[guarantee.adjacency]}."
+    ]
 
 
 def _unit(guarantee: Guarantee) -> Sentences:
@@ -123,10 +130,10 @@ def _trust(guarantee: Guarantee) -> Sentences:
     return said + [f"Covered: {what}." for what in guarantee.covers]
 
 
-def _coverage(run: Record, guarantee: Guarantee, results: Results) -> Sentences:
+def _coverage(run: Result, guarantee: Guarantee, results: Results) -> Sentences:
     said = [f"Not covered: {what}." for what in guarantee.excludes]
     said += [f"Assumed: {what}." for what in guarantee.assumptions]
-    others = len([other for other in results.done if other["kind"] == "private" and other["run"] != run["run"]])
+    others = len([other for other in results.done if other.kind == "private" and other.run != run.run])
     if others > 0:
         said.append(
             f"Not covered: the {others} other private runs of this page. They learned from the same examples; whoever "
@@ -137,26 +144,25 @@ def _coverage(run: Record, guarantee: Guarantee, results: Results) -> Sentences:
     return [*said, "Not covered: the test examples, on which accuracy was measured without noise."]
 
 
-def _mechanism(run: Record) -> Sentences:
-    recipe = run["recipe"]
-    if run["kind"] == "plain":
-        how = run.get("optimizer") or {}
-        return [f"Plain training, {run['rounds']} steps: " + ", ".join(f"{k} {v}" for k, v in how.items()) + "."]
-    said = [f"{run['rounds']} rounds, {run['kept']} of them kept; noise multiplier {run['noise_multiplier']:.4g}."]
-    if (batch := recipe.get("batch_size")) and (examples := run.get("examples")):
+def _mechanism(run: Result) -> Sentences:
+    if run.kind == "plain":
+        how = {} if run.optimizer is None else run.optimizer.to_json()
+        return [f"Plain training, {run.rounds} steps: " + ", ".join(f"{k} {v}" for k, v in how.items()) + "."]
+    said = [f"{run.rounds} rounds, {run.kept} of them kept; noise multiplier {run.noise_multiplier:.4g}."]
+    if (batch := run.settings.get("batch_size", float)) and (examples := run.examples):
         rate = min(1.0, batch / examples)
         said.append(f"Expected batch size {min(batch, examples):g} of {examples:,}: rate {rate:.4g} a round.")
-    if clip := recipe.get("max_grad_norm"):
+    if clip := run.settings.get("max_grad_norm", float):
         said.append(f"Gradients bounded to norm {clip:g}.")
-    if stages := run.get("stages"):
-        said.append(stages)
+    if run.stages:
+        said.append(run.stages)
     return said
 
 
-def _accountant(run: Record, guarantee: Guarantee) -> Sentences:
+def _accountant(run: Result, guarantee: Guarantee) -> Sentences:
     if not _finite(guarantee):
         return ["None: there is nothing to count."]
-    library = (run.get("versions") or {}).get("dp-accounting")
+    library = run.machine.versions.get("dp-accounting") if run.machine is not None else None
     said = [": ".join(filter(None, [guarantee.accountant.upper(), guarantee.why])) + "."]
     if guarantee.route:
         said.append(f"Route: {guarantee.route}.")
@@ -171,21 +177,21 @@ def _status(guarantee: Guarantee) -> str:
     }[guarantee.status]
 
 
-def _about(run: Record, entries: list[Record]) -> list[Record]:
+def _about(run: Result, entries: Iterable[E]) -> list[E]:
     """What is said of this run, or of its method as such."""
-    of_run = [entry for entry in entries if entry["run"] == run["run"]]
-    return of_run + [entry for entry in entries if entry["run"] is None and entry.get("method") == run["method"]]
+    of_run = [entry for entry in entries if entry.run == run.run]
+    return of_run + [entry for entry in entries if entry.run is None and entry.method == run.method]
 
 
-def _audit(run: Record, results: Results) -> Sentences:
+def _audit(run: Result, results: Results) -> Sentences:
     audits = _about(run, results.audits)
     return [
-        f"{entry.get('name', 'Audit')}: {entry['verdict']}; epsilon is at least {entry['lower']:.2f} "
-        f"(confidence {percent(entry['confidence'], 0)}), {_at_most(entry['upper'])}."
+        f"{entry.name}: {entry.verdict}; epsilon is at least {entry.lower:.2f} "
+        f"(confidence {percent(entry.confidence, 0)}), {_at_most(entry.upper)}."
         for entry in audits
     ] or [
         "This model was not audited"
-        + (": the figure above is an upper bound, and no lower one was measured." if run.get("epsilon") else ".")
+        + (": the figure above is an upper bound, and no lower one was measured." if run.epsilon else ".")
     ]
 
 
@@ -193,32 +199,32 @@ def _at_most(upper: float | None) -> str:
     return "and nothing is promised" if upper is None else f"and promised to be at most {round_up(upper)}"
 
 
-def _attacks(run: Record, results: Results) -> Sentences:
+def _attacks(run: Result, results: Results) -> Sentences:
     attacks = _about(run, results.attacks)
     return [
-        f"{entry['attack']}: AUC {entry['auc']:.3f} on {entry['members']:,} members and {entry['outsiders']:,} others"
-        + "".join(_found(rate) for rate in entry.get("at_low_rates", []))
+        f"{entry.attack}: AUC {entry.auc:.3f} on {entry.members:,} members and {entry.outsiders:,} others"
+        + "".join(_found(rate) for rate in entry.at_low_rates)
         + "."
         for entry in attacks
     ] or ["This model was not attacked."]
 
 
-def _found(rate: Record) -> str:
-    between = f"{percent(rate['low'], 2)} to {percent(rate['high'], 2)}"
-    return f"; {percent(rate['tpr'], 2)} found ({between}) at {100 * rate['fpr']:g} % false alarms"
+def _found(rate: FoundAt) -> str:
+    between = f"{percent(rate.low, 2)} to {percent(rate.high, 2)}"
+    return f"; {percent(rate.tpr, 2)} found ({between}) at {100 * rate.fpr:g} % false alarms"
 
 
-def _use(run: Record, rows: list[Row]) -> Sentences:
-    if run["accuracy"] is None:
-        return [f"Accuracy was not measured: {run.get('accuracy_on', 'no test split')}."]
-    said = [f"Accuracy {percent(run['accuracy'], 2)} ({run['accuracy_on']})."]
+def _use(run: Result, rows: list[Row]) -> Sentences:
+    if run.accuracy is None:
+        return [f"Accuracy was not measured: {run.accuracy_on or 'no test split'}."]
+    said = [f"Accuracy {percent(run.accuracy, 2)} ({run.accuracy_on})."]
     for row in rows:
-        same = row.label == BASELINE and row.target_epsilon == run["target_epsilon"] and run["label"] != BASELINE
-        if row.accuracy and (same or (row.kind == "plain" and run["kind"] != "plain")):
+        same = row.label == BASELINE and row.target_epsilon == run.target_epsilon and run.label != BASELINE
+        if row.accuracy and (same or (row.kind == "plain" and run.kind != "plain")):
             said.append(f"{printed(row.label)}: {_seeds(row.accuracy)}.")
-    if classes := run.get("classes"):
-        worst = min(classes, key=lambda entry: entry["accuracy"])
-        said.append(f"Worst class: {worst['class']}, {percent(worst['accuracy'])} of {worst['examples']} examples.")
+    if run.classes:
+        worst = min(run.classes, key=lambda entry: entry.accuracy)
+        said.append(f"Worst class: {worst.number}, {percent(worst.accuracy)} of {worst.examples} examples.")
     return said
 
 
@@ -226,49 +232,50 @@ def _seeds(spread: Spread) -> str:
     return percent(spread.mean, 2) + (" on average" if spread.kind != "single" else "")
 
 
-def _implementation(run: Record, guarantee: Guarantee) -> Sentences:
+def _implementation(run: Result, guarantee: Guarantee) -> Sentences:
     rng = (
         "Seeded, so that it can be repeated: whoever knows the seed can subtract the noise. Not for release."
         if guarantee.seeded
         else "Noise and draws come from fresh secret randomness."
     )
-    versions = ", ".join(f"{name} {number}" for name, number in (run.get("versions") or {}).items() if number)
-    where = [f"Commit {run['commit']}."] if run.get("commit") else []
-    return [
-        *([rng] if run["kind"] == "private" else []),
-        *([f"{versions}; {run['machine']}."] if versions else []),
-        *where,
-    ]
+    said = [rng] if run.kind == "private" else []
+    if run.machine is None:
+        return said
+    versions = ", ".join(f"{name} {number}" for name, number in run.machine.versions.items() if number)
+    said += [f"{versions}; {run.machine.name}."] if versions else []
+    return said + ([f"Commit {run.machine.commit}."] if run.machine.commit else [])
 
 
-def _repeat(run: Record) -> Sentences:
-    said = [repeated(run["recipe"])] if run["kind"] == "private" else []
-    said += [f"Finished {run['finished']}."] if run.get("finished") else []
-    ledger = run.get("ledger") or {}
-    return said + ([f"Ledger: {ledger['entries']} releases, SHA-256 {ledger['sha256']}."] if ledger else [])
+def _repeat(run: Result) -> Sentences:
+    said = [repeated(run.recipe)] if run.kind == "private" else []
+    said += [f"Finished {run.effort.finished}."] if run.effort is not None and run.effort.finished else []
+    ledger = run.ledger
+    return said + ([f"Ledger: {ledger.entries} releases, SHA-256 {ledger.sha256}."] if ledger else [])
 
 
 FLAGS = ("method", "data", "model", "activation", "features", "epsilon", "delta", "epochs", "batch_size", "lr", "seed")
 
 
-def repeated(recipe: Record) -> str:
+def repeated(recipe: Mapping[str, object]) -> str:
     """The command that trains by a recipe again, with every setting it has.
 
     >>> repeated({"method": "dpsur", "data": "digits", "momentum": 0.0, "options": {"hidden_attempts": False}})
     'reticent train --method dpsur --data digits --set momentum=0 --set hidden_attempts=false'
     """
-    flat = recipe | (recipe.get("options") or {})
+    options = Fields(recipe, "the recipe").part("options")
+    flat = {**recipe, **({} if options is None else options.data)}
     given = {name: _plain(value) for name, value in flat.items() if value is not None and name != "options"}
     given.pop("private_diagnostics", None)
     words = [f"--{name.replace('_', '-')} {given.pop(name)}" for name in FLAGS if name in given]
     return " ".join(["reticent train", *words, *(f"--set {name}={value}" for name, value in given.items())])
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    whole = isinstance(value, float) and value.is_integer() and abs(value) < 1e15
-    return shlex.quote(str(int(value) if whole else value))
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        value = int(value)
+    return shlex.quote(str(value))
 
 
 def _limits(guarantee: Guarantee) -> Sentences:

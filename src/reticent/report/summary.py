@@ -8,11 +8,12 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean, stdev
-from typing import Any, Literal
+from typing import Literal
 
 from scipy.special import stdtrit
 
-Record = dict[str, Any]
+from reticent.results import Result
+
 BASELINE = "dpsgd"
 
 
@@ -70,58 +71,61 @@ class Row:
     wall_seconds: float | None
 
 
-def summarise(runs: Iterable[Record]) -> list[Row]:
+def summarise(runs: Iterable[Result]) -> list[Row]:
     """One row for each label and budget, in the order of their first run."""
-    groups: dict[tuple[str, float | None], list[Record]] = {}
+    groups: dict[tuple[str, float | None], list[Result]] = {}
     for run in runs:
-        groups.setdefault((run["label"], run["target_epsilon"]), []).append(run)
+        groups.setdefault((run.label, run.target_epsilon), []).append(run)
     baselines = {
-        (run["target_epsilon"], run["seed"]): run["accuracy"] for run in _finished(groups) if run["label"] == BASELINE
+        (run.target_epsilon, run.seed): run.accuracy
+        for group in groups.values()
+        for run in group
+        if run.done and run.label == BASELINE
     }
     return [_row(group, baselines) for group in groups.values()]
 
 
-def _finished(groups: dict[tuple[str, float | None], list[Record]]) -> list[Record]:
-    return [run for group in groups.values() for run in group if run["status"] == "done"]
-
-
-def _row(group: list[Record], baselines: dict[tuple[float | None, int], float | None]) -> Row:
-    done = [run for run in group if run["status"] == "done"]
+def _row(group: list[Result], baselines: dict[tuple[float | None, int | None], float | None]) -> Row:
+    done = [run for run in group if run.done]
     first = (done or group)[0]
-    guarantee = first.get("guarantee") or {}
-    accuracies = [run["accuracy"] for run in done if run["accuracy"] is not None]
+    guarantee = first.guarantee
+    accuracies = _known(run.accuracy for run in done)
     gains = [
-        run["accuracy"] - before
+        run.accuracy - before
         for run in done
-        if (before := baselines.get((run["target_epsilon"], run["seed"]))) is not None and run["accuracy"] is not None
+        if (before := baselines.get((run.target_epsilon, run.seed))) is not None and run.accuracy is not None
     ]
-    epsilons = [run["epsilon"] for run in done]
+    epsilons = _known(run.epsilon for run in done)
     return Row(
-        label=first["label"],
-        method=first["method"],
-        kind=first["kind"],
-        target_epsilon=first["target_epsilon"],
-        epsilon=max(epsilons) if epsilons and None not in epsilons else None,
-        claimed_epsilon=max((run["claimed_epsilon"] for run in done if run.get("claimed_epsilon")), default=None),
-        delta=first.get("delta"),
-        status=guarantee.get("status", "failed"),
-        accountant=guarantee.get("accountant", ""),
-        route=guarantee.get("route", ""),
-        why=guarantee.get("why", ""),
+        label=first.label,
+        method=first.method,
+        kind=first.kind,
+        target_epsilon=first.target_epsilon,
+        epsilon=max(epsilons) if done and len(epsilons) == len(done) else None,
+        claimed_epsilon=max((run.claimed_epsilon for run in done if run.claimed_epsilon), default=None),
+        delta=first.delta,
+        status=guarantee.status if done else "failed",
+        accountant=guarantee.accountant,
+        route=guarantee.route,
+        why=guarantee.why if done else "",
         seeds=len(done),
         failed=len(group) - len(done),
         accuracy=Spread.of(accuracies) if accuracies else None,
-        gain=Spread.of(gains) if gains and first["label"] != BASELINE and guarantee["status"] == "proved" else None,
-        rounds=_mean(done, "rounds"),
-        kept_share=fmean(run["kept"] / run["rounds"] for run in done) if done else None,
-        cpu_seconds=_mean(done, "cpu_seconds"),
-        wall_seconds=_mean(done, "wall_seconds"),
+        gain=Spread.of(gains) if gains and first.label != BASELINE and guarantee.status == "proved" else None,
+        rounds=_mean(run.rounds for run in done),
+        kept_share=_mean(run.kept / run.rounds for run in done if run.rounds),
+        cpu_seconds=_mean(run.cpu_seconds for run in done),
+        wall_seconds=_mean(run.wall_seconds for run in done),
     )
 
 
-def _mean(runs: list[Record], name: str) -> float | None:
-    values = [run[name] for run in runs if run.get(name) is not None]
-    return fmean(values) if values else None
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = _known(values)
+    return fmean(known) if known else None
 
 
 def to_csv(rows: Sequence[Row]) -> str:
@@ -144,8 +148,8 @@ def _is_spread(field: str) -> bool:
     return field in ("accuracy", "gain")
 
 
-def _flat(row: Row) -> dict[str, Any]:
-    flat: dict[str, Any] = {}
+def _flat(row: Row) -> dict[str, object]:
+    flat: dict[str, object] = {}
     for name, value in asdict(row).items():
         if _is_spread(name):
             flat |= {f"{name}_{part}": inner for part, inner in (value or {}).items()}

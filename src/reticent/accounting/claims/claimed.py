@@ -18,6 +18,7 @@ from reticent.accounting.events import Event, Gaussian, Subsampled
 from reticent.accounting.renyi.conversions import Conversion, overhead, to_epsilon
 from reticent.accounting.renyi.curves import curve
 from reticent.accounting.renyi.dpis import importance_step
+from reticent.errors import UnknownName
 
 Array = NDArray[np.float64]
 Orders = Literal["paper", "code"]
@@ -29,6 +30,14 @@ ORDERS: dict[Orders, Array] = {
 REFUTED = "as claimed by the paper; refuted: see docs/accounting.md"
 REPAIRED = "as claimed by the paper; needs the repairs of docs/accounting.md"
 STANDS = "as claimed by the paper"
+
+
+def check_orders(orders: str) -> Orders:
+    """The set of orders of this name, or an error that tells which there are."""
+    for known in ORDERS:
+        if orders == known:
+            return known
+    raise UnknownName("set of orders", orders, ORDERS)
 
 
 @dataclass(frozen=True)
@@ -43,6 +52,8 @@ class PaperClaim:
     charged: str
     refuted: bool
     text: str
+    accepted: int | None = None
+    """How many updates were charged, where only accepted ones are."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data; an infinite number is null."""
@@ -85,6 +96,16 @@ def dpsign(training: Event, steps: int, delta: float, *, orders: Orders = "paper
     2.0
     """
     return _claim([training], steps, delta, orders, "new", f"{steps} steps", STANDS)
+
+
+def dpis(epsilon: float, delta: float) -> PaperClaim:
+    """DPIS: its plan spends just the budget, norm sums charged as if their noise were N/b times larger (equation 19).
+
+    >>> dpis(2.0, 1e-5).refuted
+    False
+    """
+    charged = "each step, and norm sums as if their noise were N/b times larger"
+    return PaperClaim(epsilon, delta, None, "paper", "new", charged, False, REPAIRED)
 
 
 def dpis_schedule(
@@ -147,4 +168,4 @@ def _claim(
     total = count * sum((curve(event, grid) for event in events), np.zeros(len(grid)))
     total = total + sum((curve(event, grid) for event in statistics), np.zeros(len(grid)))
     epsilon, order = to_epsilon(grid, total, delta, conversion)
-    return PaperClaim(epsilon, delta, order, orders, conversion, charged, text == REFUTED, text)
+    return PaperClaim(epsilon, delta, order, orders, conversion, charged, text == REFUTED, text, count)

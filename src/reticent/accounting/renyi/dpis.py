@@ -17,6 +17,7 @@ from reticent.accounting.budget import Budget, RenyiFilter
 from reticent.accounting.events import Event, Gaussian, Subsampled
 from reticent.accounting.renyi.conversions import overhead
 from reticent.accounting.renyi.curves import curve
+from reticent.accounting.renyi.replaced import replaced
 from reticent.errors import BudgetSpent, SettingError
 
 ORDERS = range(2, 65)
@@ -95,7 +96,7 @@ class ImportancePlan:
 
     def filter(self) -> RenyiFilter:
         """The allowance every release of the run must pass, the size's release already spent."""
-        found = RenyiFilter(self.order, self.budget.epsilon, self.budget.delta)
+        found = RenyiFilter(self.order, self.budget.epsilon, self.budget.delta, self.budget.adjacency)
         for event in self._size_events():
             found.spend(event)
         return found
@@ -147,9 +148,13 @@ class ImportancePlan:
         steps = self.iterations * self.epochs
         return _least(lambda noise: steps * self._cost(self.step(1.0, noise), order), left)
 
-    @staticmethod
-    def _cost(event: Event, order: int) -> float:
-        return float(curve(event, np.array([float(order)]))[0])
+    def cost(self, event: Event) -> float:
+        """The divergence of an event at the plan's order."""
+        return self._cost(event, self.order)
+
+    def _cost(self, event: Event, order: int) -> float:
+        found = replaced if self.budget.adjacency == "replace" else curve
+        return float(found(event, np.array([float(order)]))[0])
 
 
 def _least(cost: Callable[[float], float], left: float) -> float:

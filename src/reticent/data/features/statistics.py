@@ -57,30 +57,42 @@ def channel_means(x: Tensor, power: int) -> Tensor:
     return x.double().pow(power).reshape(*x.shape[:2], -1).mean(2)
 
 
-def release_moments(vault: Vault, *, mean_limit: float, square_limit: float, noise_multiplier: float) -> Moments:
+def release_moments(
+    vault: Vault, *, mean_limit: float, square_limit: float, noise_multiplier: float, size: int | None = None
+) -> Moments:
     """Release the channels' means and deviations: two Gaussian releases in the vault's ledger.
 
     The limits are public: take them from what is known of the data or from public data of the same kind. Channels are
     the first axis of an example. A variance below the noise on it may have any sign: it counts as large as that noise,
-    so that channels which hardly vary are not blown up by chance.
+    so that channels which hardly vary are not blown up by chance. `size` is the declared number of examples; without
+    it, how many there are is public.
     """
+    size = len(vault) if size is None else size
     mean, square = (
-        release_mean(vault, partial(channel_means, power=power), limit=limit, noise_multiplier=noise_multiplier)
+        release_mean(
+            vault, partial(channel_means, power=power), limit=limit, noise_multiplier=noise_multiplier, size=size
+        )
         for power, limit in ((1, mean_limit), (2, square_limit))
     )
-    noise = noise_multiplier * square_limit / len(vault)
+    noise = noise_multiplier * square_limit / size
     std = (square - mean**2).clamp(min=noise).sqrt()
     return Moments(mean.float(), std.float())
 
 
 def release_mean(
-    vault: Vault, features: Callable[[Tensor], Tensor], *, limit: float, noise_multiplier: float
+    vault: Vault,
+    features: Callable[[Tensor], Tensor],
+    *,
+    limit: float,
+    noise_multiplier: float,
+    size: int | None = None,
 ) -> Tensor:
     """Release the mean of what a public function makes of the examples: one Gaussian release in the ledger.
 
-    The function must look at each example by itself.
+    The function must look at each example by itself. The sum is divided by `size`, the declared number of examples;
+    without it, by how many there are, which is public then.
     """
-    size = len(vault)
+    size = len(vault) if size is None else size
     draw = vault.draw(Everyone(), RoundSettings(size, size, limit, noise_multiplier))
     total = vault.release(vault.ask(FeatureSum(features, limit), draw), GaussianNoise(noise_multiplier))
     return total / size

@@ -54,7 +54,7 @@ class _ArraysOnly(pickle.Unpickler):
 
     _REBUILD = np.empty(0).__reduce__()[0]
 
-    def find_class(self, module: str, name: str) -> Any:
+    def find_class(self, module: str, name: str) -> object:
         if module in ("numpy.core.multiarray", "numpy._core.multiarray") and name == "_reconstruct":
             return self._REBUILD
         if module == "numpy" and name in ("ndarray", "dtype"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 import torch
@@ -39,7 +39,7 @@ def image_folder(
     return Examples(x, torch.tensor([label for _, label in files]))
 
 
-def _pillow() -> Any:
+def _pillow() -> ModuleType:
     try:
         return import_module("PIL.Image")
     except ImportError:
@@ -58,7 +58,7 @@ def _files(folder: Path) -> list[Path]:
     return sorted(file for file in folder.iterdir() if file.suffix.lower() in _SUFFIXES)
 
 
-def _read(pillow: Any, file: Path, size: tuple[int, int], channels: int) -> np.ndarray:
+def _read(pillow: ModuleType, file: Path, size: tuple[int, int], channels: int) -> np.ndarray:
     height, width = size
     try:
         with pillow.open(file) as image:

@@ -33,7 +33,7 @@ from reticent.data.loading.tables import read_schema, table
 from reticent.errors import DataError
 
 
-def as_examples(source: Any, labels: Any = None) -> Examples:
+def as_examples(source: Any, labels: object = None) -> Examples:
     """Examples from inputs and labels (arrays, tensors, lists), a pair of them, or any map-style dataset of pairs.
 
     >>> as_examples([[0.0], [1.0]], [0, 1]).y
@@ -55,7 +55,7 @@ def as_examples(source: Any, labels: Any = None) -> Examples:
     )
 
 
-def _inputs(values: Any) -> torch.Tensor:
+def _inputs(values: object) -> torch.Tensor:
     x = torch.as_tensor(values)
     return x.float() if x.dtype == torch.float64 else x
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from reticent.gradients.following import Function
 from reticent.gradients.forms import Dense
 from reticent.gradients.layouts import Layout
 from reticent.gradients.registry import rule
@@ -40,14 +40,14 @@ def _tapped(use: Use, given: Tensor, copies: Tensor) -> Tensor:
     return use.tap(copies, (given,), forms)
 
 
-@rule(torch.Tensor.expand, alone=True)
-def expand(use: Use, given: Tensor, *sizes: Any) -> Tensor:
+@rule(torch.Tensor.expand)
+def expand(use: Use, given: Tensor, *sizes: int) -> Tensor:
     """A token or state that each example gets a copy of."""
     return _tapped(use, given, use.plain(given).expand(*sizes))
 
 
-@rule(torch.Tensor.repeat, alone=True)
-def repeat(use: Use, given: Tensor, *sizes: Any) -> Tensor:
+@rule(torch.Tensor.repeat)
+def repeat(use: Use, given: Tensor, *sizes: int | Sequence[int]) -> Tensor:
     """The same, written with `repeat`."""
     times = sizes[0] if isinstance(sizes[0], list | tuple | torch.Size) else sizes
     if any(count != 1 for count in times[1:]):
@@ -95,7 +95,7 @@ def _as_they_come(given: Tensor, gradient: Tensor) -> Forms:
     yield given, Dense(gradient)
 
 
-ELEMENTWISE: list[Callable[..., Any]] = [
+ELEMENTWISE: list[Function] = [
     torch.add, torch.Tensor.add, torch.Tensor.add_, torch.Tensor.__radd__,
     torch.sub, torch.Tensor.sub, torch.Tensor.sub_, torch.Tensor.__rsub__, torch.rsub,
     torch.mul, torch.Tensor.mul, torch.Tensor.mul_, torch.Tensor.__rmul__,
@@ -105,11 +105,14 @@ ELEMENTWISE: list[Callable[..., Any]] = [
 ]  # fmt: skip
 
 
-def _elementwise(function: Callable[..., Any]) -> None:
+def _elementwise(function: Function) -> None:
     @rule(function)
-    def run(use: Use, *args: Any, **kwargs: Any) -> Any:
+    def run(use: Use, *args: object, **kwargs: object) -> object:
         like = max((value for value in args if isinstance(value, Tensor) and not use.wants(value)), key=Tensor.dim)
-        return function(*(expanded(use, value, like) if use.wants(value) else value for value in args), **kwargs)
+        own = (
+            expanded(use, value, like) if isinstance(value, Tensor) and use.wants(value) else value for value in args
+        )
+        return function(*own, **kwargs)
 
 
 for _function in ELEMENTWISE:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -33,70 +33,86 @@ def _sides(padding: Sizes | str, kernel: Sequence[int], dilation: Sequence[int])
     return [(size, size) for size in _each(padding, len(kernel))]
 
 
+class _Settings(NamedTuple):
+    """What torch is told of a convolution, in its order."""
+
+    stride: Sizes = 1
+    padding: Sizes | str = 0
+    dilation: Sizes = 1
+    groups: int = 1
+
+
+class _Mirrored(NamedTuple):
+    """What torch is told of a transposed convolution, in its order."""
+
+    stride: Sizes = 1
+    padding: Sizes = 0
+    output_padding: Sizes = 0
+    groups: int = 1
+    dilation: Sizes = 1
+
+
+class _Slide(NamedTuple):
+    """How the kernel goes over the image: its size, steps, gaps between its entries, groups of channels, padding."""
+
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    dilation: tuple[int, ...]
+    groups: int
+    sides: list[tuple[int, int]]
+
+
+def _slide(
+    use: Use, input: Tensor, weight: Tensor, stride: Sizes, padding: Sizes | str, dilation: Sizes, groups: int
+) -> _Slide:
+    kernel = tuple(weight.shape[2:])
+    if input.ndim != len(kernel) + 2:
+        raise use.refuse("the input has no axis of examples")
+    gaps = _each(dilation, len(kernel))
+    return _Slide(kernel, _each(stride, len(kernel)), gaps, groups, _sides(padding, kernel, gaps))
+
+
 def _frames(use: Use, image: Tensor) -> Tensor:
     """View images as [examples, frames, *space, channels]."""
     first = use.first(image.movedim(1, -1))
     return first.unsqueeze(1) if use.layout is Layout.FIRST else first
 
 
+def _forms(
+    use: Use, weight: Tensor, bias: Tensor | None, sides: Callable[[Tensor], tuple[Tensor, Tensor]], slide: _Slide
+) -> Callable[[Tensor], Forms]:
+    """What the output's gradient becomes; `sides` says what the kernel slides over, and what weighs its patches."""
+
+    def forms(gradient: Tensor) -> Forms:
+        if use.wants(weight):
+            image, places = sides(gradient)
+            yield weight, Patches(_frames(use, image), _frames(use, places).contiguous(), *slide)
+        yield from _bias(use, bias, gradient)
+
+    return forms
+
+
 def _convolution(function: Callable[..., Tensor], dimensions: int) -> None:
     @rule(function)
-    def run(
-        use: Use,
-        input: Tensor,
-        weight: Tensor,
-        bias: Tensor | None = None,
-        stride: Sizes = 1,
-        padding: Sizes | str = 0,
-        dilation: Sizes = 1,
-        groups: int = 1,
-    ) -> Tensor:
-        if input.ndim != dimensions + 2:
-            raise use.refuse("the input has no axis of examples")
-        kernel, gaps = tuple(weight.shape[2:]), _each(dilation, dimensions)
-
-        def forms(gradient: Tensor) -> Forms:
-            if use.wants(weight):
-                image, outgoing = _frames(use, input), _frames(use, gradient).contiguous()
-                steps, sides = _each(stride, dimensions), _sides(padding, kernel, gaps)
-                yield weight, Patches(image, outgoing, kernel, steps, gaps, groups, sides)
-            yield from _bias(use, bias, gradient)
-
+    def run(use: Use, input: Tensor, weight: Tensor, bias: Tensor | None = None, *given: Any, **named: Any) -> Tensor:
+        how = _Settings(*given, **named)
+        slide = _slide(use, input, weight, *how)
+        forms = _forms(use, weight, bias, lambda gradient: (input, gradient), slide)
         value = use.plain(weight)
         if use.channels_last and dimensions == 2:
             input = input.contiguous(memory_format=torch.channels_last)
             value = value.clone(memory_format=torch.channels_last)  # says so even where there is one channel only
-        rest = (stride, padding, dilation, groups)
-        return use.tap(function(input, value, use.plain(bias), *rest), (weight, bias), forms, saved=(input,))
+        return use.tap(function(input, value, use.plain(bias), *how), (weight, bias), forms, saved=(input,))
 
 
-def _transposed(function: Callable[..., Tensor], dimensions: int) -> None:
+def _transposed(function: Callable[..., Tensor]) -> None:
     @rule(function)
-    def run(
-        use: Use,
-        input: Tensor,
-        weight: Tensor,
-        bias: Tensor | None = None,
-        stride: Sizes = 1,
-        padding: Sizes = 0,
-        output_padding: Sizes = 0,
-        groups: int = 1,
-        dilation: Sizes = 1,
-    ) -> Tensor:
+    def run(use: Use, input: Tensor, weight: Tensor, bias: Tensor | None = None, *given: Any, **named: Any) -> Tensor:
         """The mirror image: the kernel slides over the output's gradient, and the input weighs its patches."""
-        if input.ndim != dimensions + 2:
-            raise use.refuse("the input has no axis of examples")
-        kernel, gaps = tuple(weight.shape[2:]), _each(dilation, dimensions)
-
-        def forms(gradient: Tensor) -> Forms:
-            if use.wants(weight):
-                image, places = _frames(use, gradient), _frames(use, input).contiguous()
-                steps, sides = _each(stride, dimensions), _sides(padding, kernel, gaps)
-                yield weight, Patches(image, places, kernel, steps, gaps, groups, sides)
-            yield from _bias(use, bias, gradient)
-
-        rest = (stride, padding, output_padding, groups, dilation)
-        return use.tap(function(input, *use.plain((weight, bias)), *rest), (weight, bias), forms, saved=(input,))
+        how = _Mirrored(*given, **named)
+        slide = _slide(use, input, weight, how.stride, how.padding, how.dilation, how.groups)
+        forms = _forms(use, weight, bias, lambda gradient: (gradient, input), slide)
+        return use.tap(function(input, *use.plain((weight, bias)), *how), (weight, bias), forms, saved=(input,))
 
 
 def _bias(use: Use, bias: Tensor | None, gradient: Tensor) -> Forms:
@@ -105,8 +121,7 @@ def _bias(use: Use, bias: Tensor | None, gradient: Tensor) -> Forms:
         yield bias, Dense(summed if use.layout is Layout.FIRST else summed.sum(1))
 
 
-_CONVOLUTIONS: list[Any] = [functional.conv1d, functional.conv2d, functional.conv3d]
-_TRANSPOSED: list[Any] = [functional.conv_transpose1d, functional.conv_transpose2d, functional.conv_transpose3d]
-for _dimensions in (1, 2, 3):
-    _convolution(_CONVOLUTIONS[_dimensions - 1], _dimensions)
-    _transposed(_TRANSPOSED[_dimensions - 1], _dimensions)
+for _dimensions, _function in enumerate((functional.conv1d, functional.conv2d, functional.conv3d), 1):
+    _convolution(_function, _dimensions)
+for _mirrored in (functional.conv_transpose1d, functional.conv_transpose2d, functional.conv_transpose3d):
+    _transposed(_mirrored)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypedDict, Unpack
 
 from torch import Tensor
 from torch.nn import functional
@@ -14,16 +15,23 @@ from reticent.gradients.registry import rule
 from reticent.gradients.uses import Forms, Use
 
 
+class Affine(TypedDict, total=False):
+    """What torch names when it asks for a layer that normalises, then scales and shifts."""
+
+    weight: Tensor | None
+    bias: Tensor | None
+    eps: float
+
+
+def parts(affine: Affine) -> tuple[Tensor | None, Tensor | None, float]:
+    """Scale, shift and the number that keeps the variance from 0, as torch takes them if they are not named."""
+    return affine.get("weight"), affine.get("bias"), affine.get("eps", 1e-5)
+
+
 @rule(functional.layer_norm)
-def layer_norm(
-    use: Use,
-    input: Tensor,
-    normalized_shape: Sequence[int],
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
-) -> Tensor:
+def layer_norm(use: Use, input: Tensor, normalized_shape: Sequence[int], **affine: Unpack[Affine]) -> Tensor:
     """Scale and shift of the last axes: sums over positions of the gradient, times the normalised input or not."""
+    weight, bias, eps = parts(affine)
     axes = len(normalized_shape)
 
     def forms(gradient: Tensor) -> Forms:
@@ -56,15 +64,9 @@ def rms_norm(
 
 
 @rule(functional.group_norm)
-def group_norm(
-    use: Use,
-    input: Tensor,
-    num_groups: int,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
-) -> Tensor:
+def group_norm(use: Use, input: Tensor, num_groups: int, **affine: Unpack[Affine]) -> Tensor:
     """Scale and shift of the channels on the second axis."""
+    weight, bias, eps = parts(affine)
 
     def forms(gradient: Tensor) -> Forms:
         if use.wants(weight):
@@ -91,7 +93,7 @@ def instance_norm(
     """Every channel a group of its own."""
     if running_mean is not None or running_var is not None or not use_input_stats:
         raise use.refuse("running statistics have no rule")
-    return group_norm(use, input, input.shape[1], weight, bias, eps)
+    return group_norm(use, input, input.shape[1], weight=weight, bias=bias, eps=eps)
 
 
 def _channels(use: Use, values: Tensor) -> Dense:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from reticent.gradients.following import Function
 from reticent.gradients.forms import Dense, Outer
 from reticent.gradients.registry import rule
 from reticent.gradients.rules.cells import Cell, Gru, Lstm, PlainCell, Rectified
@@ -19,16 +20,23 @@ from reticent.gradients.uses import Forms, Use
 CACHED = 2**19
 
 
-class _Layer(torch.autograd.Function):
+class _Context(Protocol):
+    """What a layer keeps until its gradient comes by."""
+
+    run: _Run
+    needs_input_grad: tuple[bool, ...]
+
+
+class Layer(torch.autograd.Function):
     """One layer over [steps, examples, features]; gives its outputs and last states."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, _anchor: Tensor, run: _Run, *first: Tensor) -> tuple[Tensor, ...]:
+    def forward(ctx: _Context, x: Tensor, _anchor: Tensor, run: _Run, *first: Tensor) -> tuple[Tensor, ...]:
         ctx.run = run
         return run.forward(x.detach(), tuple(state.detach() for state in first))
 
     @staticmethod
-    def backward(ctx: Any, *outgoing: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: _Context, *outgoing: Tensor) -> tuple[Tensor | None, ...]:
         x, first = ctx.run.backward(outgoing[0], outgoing[1:], ctx.needs_input_grad[0])
         return x, None, None, *first
 
@@ -53,7 +61,9 @@ class _Run:
         self.cell = self.kind(gates, torch.stack(self.from_state), torch.stack(self.biases[1]), first, self.alive)
         return _side_by_side(self.cell.states[:, 1:]), *(state.clone() for state in self.cell.last())
 
-    def backward(self, outgoing: Tensor, last: tuple[Tensor, ...], needs_input: bool) -> tuple[Tensor | None, Any]:
+    def backward(
+        self, outgoing: Tensor, last: tuple[Tensor, ...], needs_input: bool
+    ) -> tuple[Tensor | None, tuple[Tensor, ...]]:
         sides = outgoing.chunk(len(self.given), dim=2)
         turned = torch.stack([side.flip(0) if d else side for d, side in enumerate(sides)])
         gates = self.cell.backward(turned, last)
@@ -133,14 +143,14 @@ def _layers(
         sides = [layer * directions + d for d in range(directions)]
         run = _Run(use, cell, [weights[side * each : (side + 1) * each] for side in sides], alive)
         here = slice(sides[0], sides[-1] + 1)
-        x, *states = _Layer.apply(x, use.anchor, run, *(state[here] for state in first))  # type: ignore[no-untyped-call]
+        x, *states = Layer.apply(x, use.anchor, run, *(state[here] for state in first))  # type: ignore[no-untyped-call]
         last.append(states)
         if dropout and layer < layers - 1:
             x = functional.dropout(x, dropout)
     return x, *(torch.cat(states) for states in zip(*last, strict=True))
 
 
-def _recurrent(function: Callable[..., Any], cell: type[Cell]) -> None:
+def _recurrent(function: Function, cell: type[Cell]) -> None:
     @rule(function, located=False)
     def run(use: Use, input: Tensor, *rest: Any) -> tuple[Tensor, ...]:
         if isinstance(rest[2], list):
@@ -159,7 +169,7 @@ def _packed(
     cell: type[Cell],
     data: Tensor,
     batch_sizes: Tensor,
-    hx: Any,
+    hx: Tensor | tuple[Tensor, ...],
     weights: Sequence[Tensor],
     biased: bool,
     layers: int,
@@ -168,7 +178,7 @@ def _packed(
     bidirectional: bool,
 ) -> tuple[Tensor, ...]:
     """Run over padded sequences in the order of the examples, then pack again as it was."""
-    order = use.packings.order(batch_sizes).to(data.device)
+    order = use.order(data).to(data.device)
     back = order.argsort()
     steps = len(batch_sizes)
     padded, lengths = torch._pad_packed_sequence(data, batch_sizes, False, 0.0, steps)
@@ -181,7 +191,7 @@ def _packed(
     return packed, *(state[:, order] for state in last)
 
 
-_KINDS: list[tuple[Callable[..., Any], type[Cell]]] = [
+_KINDS: list[tuple[Function, type[Cell]]] = [
     (torch.lstm, Lstm), (torch.gru, Gru), (torch.rnn_tanh, PlainCell), (torch.rnn_relu, Rectified)
 ]  # fmt: skip
 for _function, _cell in _KINDS:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from reticent.gradients.following import Function
 from reticent.gradients.registry import rule
 from reticent.gradients.rules.linear import linear
 from reticent.gradients.uses import Use
@@ -43,7 +43,7 @@ def gru_cell(
     return new + (z + z_state).sigmoid() * (hx - new)
 
 
-def _plain(function: Callable[..., Any], bend: Callable[[Tensor], Tensor]) -> None:
+def _plain(function: Function, bend: Callable[[Tensor], Tensor]) -> None:
     @rule(function, located=False)
     def run(
         use: Use, input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Bias = None, b_hh: Bias = None

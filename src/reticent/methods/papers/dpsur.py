@@ -25,11 +25,13 @@ def dpsur(
     influence: float = 0.05,
     hidden_attempts: bool = False,
     cap: int = 300,
+    seen_attempts: bool = False,
     after: int = 0,
 ) -> Method:
     """Selective update and release (Fu et al. 2024, algorithm 2); `test="smooth"` is our cheaper test.
 
-    `after` rounds of plain DP-SGD come first; `hidden_attempts` charges kept updates only, by route C.
+    `after` rounds of plain DP-SGD come first; `hidden_attempts` charges kept updates only, by route C, `seen_attempts`
+    gradient and test of every attempt as they are.
 
     >>> dpsur(noise_multiplier=2.0).gate.test.noise_multiplier
     1.3
@@ -44,7 +46,7 @@ def dpsur(
             chosen = SmoothTest(validation_batch_size, accept_low, accept_high, limit, influence)
         case _:
             raise UnknownName("test", test, ["noisy", "smooth"])
-    gate: Gate = Selective(chosen, hidden_attempts, cap)
+    gate: Gate = Selective(chosen, hidden_attempts, cap, seen_attempts)
     base = dpsgd(noise_multiplier=noise_multiplier, max_grad_norm=max_grad_norm)
     return replace(base, name="dpsur", gate=After(after, gate) if after else gate)
 
@@ -55,7 +57,7 @@ ABOUT = About(
     title="DPSUR",
     paper="Fu et al. 2024, DPSUR: Accelerating Differentially Private SGD Using Selective Update and Release",
     changes="gate: keep what a noisy validation test accepts",
-    guarantee="proved: every attempt is charged (route S); kept ones only on request (route C); the paper's is refuted",
+    guarantee="proved: every attempt is charged, kept ones only on request; the paper's own rule is refuted",
     equations={
         "algorithm 2, lines 9-14": "outside/dpsur.py NoisyTest",
         "algorithm 2, lines 15-18": "outside/trial.py Trial",
@@ -68,8 +70,9 @@ ABOUT = About(
         "accept_low": "smooth test: least chance to be kept",
         "accept_high": "smooth test: greatest chance to be kept",
         "influence": "smooth test: how far one example moves the logarithm of the chance",
-        "hidden_attempts": "route C: charge kept updates only; attempts, timing and logs must stay private",
-        "cap": "route C: most attempts for one kept update",
+        "hidden_attempts": "charge kept updates only (route C); attempts, timing and logs must stay private",
+        "cap": "hidden attempts: the most for one kept update",
+        "seen_attempts": "charge gradient and test of every attempt in full (route F); all of it may be seen",
         "after": "rounds of plain DP-SGD first (late selection)",
     },
 )

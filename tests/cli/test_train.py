@@ -34,13 +34,22 @@ def test_train_answers_in_json_what_scripts_rely_on(tmp_path: Path) -> None:
     said = answer(*QUICK, "--out", str(tmp_path / "a"))
     assert said["guarantee"]["status"] == "proved"
     assert said["guarantee"]["epsilon"] <= 3.0
-    assert said["guarantee"]["adjacency"] == "add or remove one example"
+    assert said["guarantee"]["adjacency"] == "zero-out"
     assert said["rounds"] == said["kept"] > 0
     assert said["accuracy"] > 0.5
     assert "80/20" in said["accuracy_on"]
     assert {"ledger.jsonl", "checkpoint.safetensors", "model.safetensors", "card.json", "result.json"} <= {
         file.name for file in (tmp_path / "a").iterdir()
     }
+
+
+def test_a_declared_size_and_a_replaced_example(tmp_path: Path) -> None:
+    declared = answer(*QUICK, "--size", "1500", "--out", str(tmp_path / "a"))
+    assert declared["guarantee"]["adjacency"] == "add-or-remove"
+    assert declared["recipe"]["size"] == 1500
+    assert answer(*QUICK, "--set", "size=1500")["guarantee"] == declared["guarantee"]
+    assert answer(*QUICK, "--adjacency", "replace")["guarantee"]["adjacency"] == "replace"
+    assert "add or remove one example" in run(*QUICK[:-1], "--size", "1500").stdout
 
 
 def test_resume_of_a_finished_run_tells_its_result_and_a_second_run_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,144 @@
+"""Attack a stored run: shadows of its own pipeline, every attack on its model, and one report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+from reticent.accounting import Guarantee
+from reticent.attacks.game import Deal, Game, deal, most_records
+from reticent.attacks.intervals import Floats
+from reticent.attacks.learned import blind
+from reticent.attacks.lira import lira_online
+from reticent.attacks.metrics import Scores
+from reticent.attacks.permitted import exceeds, permitted_accuracy
+from reticent.attacks.ranking import Exposed, most_exposed
+from reticent.attacks.shadows import Tell, train_shadows
+from reticent.attacks.suite import Target, check_attacks, run_attack
+from reticent.attacks.summary import Summary, summarise
+from reticent.attacks.thresholds import each_round
+from reticent.attacks.whitebox import logits_of
+from reticent.checkpoint import replace_file
+from reticent.experiments.parts import model_of
+from reticent.experiments.repeat import repeatable
+from reticent.fitting import load
+from reticent.results import Result, read_result
+
+USUAL = ("loss", "population", "reference", "shadow", "lira", "rmia", "blackbox", "whitebox")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttackReport:
+    """What attacks found out about the members of one stored run, beside what its guarantee permits."""
+
+    run: str
+    guarantee: Guarantee
+    attacks: tuple[Summary, ...]
+    pooled: Summary
+    """LiRA on every shadow in turn."""
+    canaries: Summary | None
+    """LiRA on the canaries alone: the worst case, where the others tell of the average."""
+    blind: Summary
+    """A classifier that never asks the model: away from 0.5, members differ from others by themselves."""
+    most_exposed: tuple[Exposed, ...]
+    permitted_balanced_accuracy: float
+    above_what_is_permitted: tuple[str, ...]
+    """The attacks that surely did better than the guarantee permits: a bug alarm."""
+    shadows: int
+    records: int
+
+    def to_json(self) -> dict[str, object]:
+        """Everything as plain JSON data."""
+        return {
+            "run": self.run,
+            "guarantee": self.guarantee.to_json(),
+            "attacks": [summary.to_json() for summary in self.attacks],
+            "pooled": self.pooled.to_json(),
+            "canaries": self.canaries.to_json() if self.canaries is not None else None,
+            "blind": self.blind.to_json(),
+            "most_exposed": [asdict(one) for one in self.most_exposed],
+            "permitted_balanced_accuracy": self.permitted_balanced_accuracy,
+            "above_what_is_permitted": list(self.above_what_is_permitted),
+            "shadows": self.shadows,
+            "records": self.records,
+        }
+
+
+def attack_run(
+    folder: str | Path,
+    *,
+    attacks: Sequence[str] = USUAL,
+    models: int = 8,
+    records: int | None = None,
+    canaries: int = 0,
+    canary_kind: str = "mislabelled",
+    jobs: int = 1,
+    out: str | Path | None = None,
+    seed: int = 0,
+    tell: Tell = lambda _done, _total: None,
+) -> AttackReport:
+    """Attack the model of a finished run with `models` shadows of its own pipeline, and keep report and shadows.
+
+    `records` members (1000, or as many as there can be) are told from as many others. What is kept lies in `out`, or
+    in attack/ in the run's folder: after a crash, only the missing shadows are trained.
+    """
+    check_attacks(attacks)
+    run = Path(folder)
+    kept = Path(out) if out is not None else run / "attack"
+    result = read_result(run)
+    again = repeatable(result)
+    game = Game(records or min(1000, most_records(again.dataset)), models, canaries, canary_kind, seed)
+    cards = deal(game, again.dataset)
+    logits = train_shadows(
+        partial(train_shadow, result, game),
+        models,
+        jobs=jobs,
+        folder=kept,
+        design={"recipe": dict(result.recipe), **again.design(), **asdict(game)},
+        tell=tell,
+    )
+    target = cards.target(load(run, model_of(again.recipe, again.dataset)).model, logits)
+    report = _report(str(run), result.guarantee, attacks, target, _worst(cards, logits))
+    replace_file(kept / "attack.json", json.dumps(report.to_json(), indent=2).encode())
+    return report
+
+
+def train_shadow(result: Result, game: Game, number: int) -> Floats:
+    """The logits of one shadow: the run's own pipeline, as many examples as the run had, coins of its own."""
+    again = repeatable(result)
+    cards = deal(game, again.dataset)
+    trained = again.train(cards.train(number), seed=1_000_003 * (game.seed + 1) + number)
+    return logits_of(trained.model, cards.asked())
+
+
+def _worst(cards: Deal, logits: Floats) -> Scores | None:
+    """What LiRA says of the canaries."""
+    if not len(cards.canaries):
+        return None
+    planted = cards.canary_signals(logits)
+    return Scores.of(each_round(planted, lira_online), planted.keep)
+
+
+def _report(
+    run: str, guarantee: Guarantee, attacks: Sequence[str], target: Target, worst: Scores | None
+) -> AttackReport:
+    """Every attack on the target, the blind baseline, the shadows pooled, canaries, and the most exposed records."""
+    epsilon, delta = guarantee.epsilon, guarantee.delta
+    found = {name: run_attack(name, target) for name in attacks}
+    matrix = each_round(target.signals(), lira_online)
+    return AttackReport(
+        run=run,
+        guarantee=guarantee,
+        attacks=tuple(summarise(name, scores) for name, scores in found.items()),
+        pooled=summarise("lira, all shadows", Scores.of(matrix, target.keep)),
+        canaries=summarise("lira, canaries", worst) if worst is not None else None,
+        blind=summarise("blind", blind(target.x.numpy(), target.members)),
+        most_exposed=tuple(most_exposed(matrix, target.keep)),
+        permitted_balanced_accuracy=permitted_accuracy(epsilon, delta),
+        above_what_is_permitted=tuple(name for name, scores in found.items() if exceeds(scores, epsilon, delta)),
+        shadows=len(target.keep),
+        records=len(target.members) // 2,
+    )

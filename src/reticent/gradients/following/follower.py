@@ -1,0 +1,197 @@
+"""The follower: knows of every tensor in a forward pass whose it is, because it sees each function that makes one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from reticent.gradients.following.places import Answer, Each, EveryExample, Lost, NotFollowed, Place, Where
+
+Function: TypeAlias = Callable[..., object]
+Args: TypeAlias = tuple[object, ...]
+Kwargs: TypeAlias = dict[str, object]
+HOMES: tuple[object, ...] = (torch, Tensor, functional, torch.special)
+
+
+# Says where the examples are in a function's result; the result is None where it is not made yet.
+Follow: TypeAlias = "Callable[[Whose, Args, Kwargs, object], Answer]"
+FOLLOWED: dict[Function, Follow] = {}
+# Functions that tell shapes and types, never values.
+ABOUT_SHAPES: set[Function] = set()
+
+
+def named(name: str, homes: Iterable[object] = HOMES) -> list[Function]:
+    """All functions of torch with this name: as a function, as a method, changing in place or not."""
+    spelt = [name] if name.startswith("__") else [name, name + "_"]
+    found = [getattr(home, one) for home in homes for one in spelt if callable(getattr(home, one, None))]
+    if not found:
+        raise LookupError(f"torch has no {name}")
+    return found
+
+
+def getter(name: str) -> Function:
+    """The function behind a property of tensors."""
+    found: Function = getattr(Tensor, name).__get__
+    return found
+
+
+def follows(*names: str, homes: Iterable[object] = HOMES, lone: bool = False) -> Callable[[Follow], Follow]:
+    """Register how the examples go through the functions with these names.
+
+    `lone` functions take one tensor; if others come along, as some options are, these must be nobody's.
+    """
+
+    def register(follow: Follow) -> Follow:
+        registered = _lone(follow) if lone else follow
+        for name in names:
+            FOLLOWED.update(dict.fromkeys(named(name, homes), registered))
+        return follow
+
+    return register
+
+
+def _lone(follow: Follow) -> Follow:
+    def checked(whose: Whose, args: Args, kwargs: Kwargs, result: object) -> Answer:
+        for value in (*args[1:], *kwargs.values()) if args else list(kwargs.values())[1:]:
+            if not isinstance(value, int | float | None) and any(where is not None for where in whose.all_in(value)):
+                raise NotFollowed("one of its settings belongs to the examples")
+        return follow(whose, args, kwargs, result)
+
+    return checked
+
+
+# On a tensor: the pass it was made in, and where that pass's examples are in it.
+_MARK = "_reticent_whose"
+_NOBODYS = (None, None)
+
+
+class Whose:
+    """Marks every tensor of one pass. What carries no mark was not seen being made: see `ambient`."""
+
+    def __init__(self, n: int, ambient: dict[int, Tensor], *, curious: bool = False):
+        self.n = n
+        self.ambient = ambient
+        """Tensors that were there before the pass, as weights and masks: the same in every pass, so nobody's."""
+        self._curious = curious
+        self._pass = object()
+
+    def begin(self, tensor: Tensor) -> Tensor:
+        """Give an input of the pass, with its examples on the first axis."""
+        own = tensor.detach()
+        setattr(own, _MARK, (self._pass, Place(0)))
+        return own
+
+    def of(self, tensor: Tensor) -> Where:
+        """Say where the examples are in a tensor."""
+        mark: tuple[object, Where] | None = getattr(tensor, _MARK, None)
+        if mark is None:
+            if id(tensor) not in self.ambient:
+                if not self._curious:
+                    raise NotFollowed("a tensor is used that was not seen being made")
+                self.ambient[id(tensor)] = tensor
+            return None
+        made_in, where = mark
+        if isinstance(where, Lost):
+            raise NotFollowed(where.why)
+        if made_in is self._pass or where is None:
+            return where
+        if isinstance(where, Place) and not where.bound:
+            return None
+        raise NotFollowed("something of other examples, from an earlier pass, is used")
+
+    def place(self, tensor: object) -> Place | None:
+        """The same for a tensor, or for what is none, where only a place will do."""
+        where = self.of(tensor) if isinstance(tensor, Tensor) else None
+        if where is None or isinstance(where, Place):
+            return where
+        raise NotFollowed("what was sorted or packed is used before it is put back")
+
+    def after(self, function: Function, args: Args, kwargs: Kwargs, result: object = None) -> Answer:
+        """Say where the examples are in the result of a function."""
+        follow = FOLLOWED.get(function)
+        if follow is not None:
+            try:
+                answer = follow(self, args, kwargs, result)
+            except NotFollowed as lost:
+                if not _fresh(result, args, kwargs):
+                    raise
+                return Lost(str(lost))
+            if answer is not None and kwargs.get("out") is not None:
+                raise NotFollowed("the result goes into a tensor given as out=")
+            return answer
+        if any(self._touched(value) for value in (*args, *kwargs.values())):
+            raise NotFollowed("what it does with the examples is not known")
+        return None
+
+    def _touched(self, value: object) -> bool:
+        return any(where is not None and (not isinstance(where, Place) or where.bound) for where in self.all_in(value))
+
+    def all_in(self, value: object) -> Iterator[Where]:
+        """Where the examples are in each tensor of a nested argument."""
+        if isinstance(value, Tensor):
+            yield self.of(value)
+        elif isinstance(value, dict):
+            yield from self.all_in(list(value.values()))
+        elif isinstance(value, list | tuple):
+            for item in value:
+                yield from self.all_in(item)
+
+    def mark(self, result: object, answer: Answer, target: object = None) -> None:
+        """Note where the examples are in a result; `target` is what the function was given first."""
+        if isinstance(result, Tensor):
+            assert not isinstance(answer, Each)
+            if result is target:
+                self._refuse_filling(result, answer)
+            elif answer is None:
+                setattr(result, _MARK, _NOBODYS)
+            else:
+                if isinstance(answer, Place):
+                    self._refuse_misfit(result, answer)
+                setattr(result, _MARK, (self._pass, answer))
+        elif isinstance(result, list | tuple):
+            each = answer.places if isinstance(answer, Each) else (answer,) * len(result)
+            for item, where in zip(result, each, strict=True):
+                self.mark(item, where, target)
+        elif answer is not None and result is not None and not _loose(answer):
+            raise NotFollowed("values of the examples are read, and what the model does may depend on them")
+
+    def _refuse_misfit(self, result: Tensor, place: Place) -> None:
+        if result.dim() <= place.axis or result.shape[place.axis] != place.size(self.n):
+            raise NotFollowed("the examples are not where they should be")
+
+    def _refuse_filling(self, target: Tensor, answer: Where) -> None:
+        """Refuse to change a tensor in place if it is then of other examples: others may hold views of it."""
+        before = self.of(target)
+        if before is answer or answer is None or isinstance(before, EveryExample) or _loose(answer):
+            return
+        if isinstance(before, Place) and before.bound and isinstance(answer, Place) and before.same(answer):
+            return
+        raise NotFollowed("a tensor is filled in place with what belongs to the examples")
+
+
+def _loose(where: Answer) -> bool:
+    return isinstance(where, Place) and not where.bound
+
+
+def _fresh(result: object, args: Args, kwargs: Kwargs) -> bool:
+    """Say whether a result is made of new tensors, which can be marked as lost."""
+    made = list(result) if isinstance(result, list | tuple) else [result]
+    old = {id(value) for value in (*args, *kwargs.values())}
+    return all(isinstance(value, Tensor) and id(value) not in old for value in made)
+
+
+def given(args: Args, kwargs: Kwargs, position: int, name: str, default: object = None) -> object:
+    """An argument by its position or its name."""
+    return args[position] if len(args) > position else kwargs.get(name, default)
+
+
+def first(args: Args, kwargs: Kwargs) -> Tensor:
+    """The tensor a function is about."""
+    value = args[0] if args else kwargs.get("input", kwargs.get("self"))
+    if not isinstance(value, Tensor):
+        raise NotFollowed("its first argument is no tensor")
+    return value

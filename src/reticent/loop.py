@@ -1,0 +1,96 @@
+"""The one loop: draw, ask, release, step, settle; what is dropped goes back to where it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+
+import torch
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+
+from reticent.inside import Randomness, RoundSettings, Task, Vault
+from reticent.methods import Method
+from reticent.outside import Charge, Listening, Outcome, Proposal, Trial
+from reticent.standing import Standing
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """All that takes part in a round; nothing of it changes from round to round."""
+
+    method: Method
+    vault: Vault
+    task: Task
+    optimizer: Optimizer
+    scheduler: LRScheduler | None
+    randomness: Randomness
+
+    def round(self, standing: Standing) -> Standing:
+        """One round: candidates are tried until one is kept, or as many as the gate allows."""
+        method, vault, diagnostics = self.method, self.vault, self.task.diagnostics
+        self.task.flat.refuse_moved()
+        if diagnostics is not None:
+            diagnostics.begin(standing.number)
+        with vault.round(standing.number), self._known_chance(standing.number):
+            now, lasting = method.turned(standing.settings, standing.number), standing.settings
+            if isinstance(method.control, Listening):
+                now = lasting = method.control.listen(now, vault, self.task)
+            tried, outcome = 0, Outcome(kept=False)
+            with self._bundled(method.charge(now)):
+                while tried < method.gate.candidates and not outcome.kept:
+                    outcome = self._candidate(now, replace(standing, rejections=standing.rejections + tried), tried)
+                    tried += 1
+            if diagnostics is not None:
+                diagnostics.settled(attempts=tried, kept=outcome.kept)
+        if outcome.noise_multiplier is not None:
+            lasting = replace(lasting, noise_multiplier=outcome.noise_multiplier)
+        return standing.after(kept=outcome.kept, settings=lasting)
+
+    def _candidate(self, settings: RoundSettings, standing: Standing, number: int) -> Outcome:
+        """One candidate: it is in the model while the gate judges it; dropped, everything goes back."""
+        method, vault, task = self.method, self.vault, self.task
+        with Trial(task.flat, self.optimizer, self.scheduler) as trial:
+            draw = vault.draw(method.sampler, settings)
+            query = method.query(task, method.bound, settings)
+            sealed = vault.ask(query, draw)
+            released = vault.release(sealed, method.noise(settings.noise_multiplier))
+            task.flat.set_grad(method.direction.apply(released, settings))
+            self.optimizer.step()
+            if self.scheduler is not None:
+                self.scheduler.step()
+            proposal = Proposal(
+                vault=vault,
+                task=task,
+                settings=settings,
+                query=query,
+                sealed=sealed,
+                released=released,
+                before=trial.before,
+                kept=standing.kept,
+                rejections=standing.rejections,
+                coin=float(self.randomness.stream(standing.number, "gate", number).random()),
+            )
+            outcome = method.gate.settle(proposal)
+            if outcome.kept:
+                trial.keep(outcome.place)
+        return outcome
+
+    def _bundled(self, charge: Charge) -> AbstractContextManager[None]:
+        """Where one event pays for several releases, they are one act."""
+        if not charge.covers:
+            return nullcontext()
+        (event,) = charge.events
+        return self.vault.bundle(event, charge.covers)
+
+    def _known_chance(self, number: int) -> AbstractContextManager[None]:
+        """Dropout and random transforms draw from torch's generator: make it repeatable for this round only."""
+        return _torch_seeded(int(self.randomness.stream(number, "model").integers(2**63)))
+
+
+@contextmanager
+def _torch_seeded(seed: int) -> Iterator[None]:
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed also looks for devices, at 0.6 ms a round
+        yield

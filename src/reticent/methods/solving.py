@@ -1,0 +1,133 @@
+"""What a budget affords a method: the least noise, the most rounds, the largest batch, all by one tally of events."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+
+from reticent.accounting import Budget, Event, calibrate, price
+from reticent.errors import PrivacyWarning, SettingError
+from reticent.inside import Restricted, RoundSettings
+from reticent.methods.method import Method
+
+
+def tally(method: Method, settings: RoundSettings, rounds: int, already: Iterable[Event] = ()) -> dict[Event, int]:
+    """How often each event is written in so many rounds of a method, after what was written already.
+
+    >>> tally(Method(name="mine"), RoundSettings(10, 5, 1.0, 2.0), 3)
+    {Subsampled(rate=0.5, inner=Gaussian(noise_multiplier=2.0)): 3}
+    """
+    found: Counter[Event] = Counter(already)
+    for number in range(rounds):
+        found.update(method.charge(method.turned(settings, number)).events)
+    return dict(found)
+
+
+def rounds_in(epochs: float, size: int, batch_size: float) -> int:
+    """How many rounds draw each example so many times on average.
+
+    >>> rounds_in(2, 1000, 300)
+    7
+    """
+    if not 0 < epochs < math.inf:
+        raise SettingError(f"epochs must be above 0 and finite, not {epochs:g}")
+    return max(1, math.ceil(epochs * size / batch_size))
+
+
+def settings_of(method: Method, size: int, batch_size: float) -> RoundSettings:
+    """The settings that a run of the method starts with."""
+    if method.noise_multiplier is None:
+        raise SettingError(f"{method.name} has no noise_multiplier yet")
+    return RoundSettings(size, batch_size, method.max_grad_norm, method.noise_multiplier)
+
+
+def refuse_unpriced(method: Method) -> None:
+    """Refuse a draw with a query that its price does not hold for."""
+    if isinstance(method.sampler, Restricted) and not method.sampler.serves(method.query):
+        raise SettingError(
+            f"{method.sampler} is charged for sums that throw a second coin, which "
+            f"{getattr(method.query, '__name__', method.query)} does not: take query=UnitSum(), or sampler=Poisson()"
+        )
+
+
+def refuse_unserved(method: Method) -> None:
+    """Refuse noise that is not proved for what the method asks, before anything is released."""
+    mechanism = method.noise(1.0)
+    if isinstance(mechanism, Restricted) and not mechanism.serves(method.query):
+        asked = getattr(method.query, "__name__", type(method.query).__name__)
+        raise SettingError(f"{type(mechanism).__name__} is not proved for {asked}: take noise=GaussianNoise")
+
+
+def hopeless(method: Method, settings: RoundSettings, budget: Budget) -> bool:
+    """Whether nothing is proved of a method at any noise: then a budget means nothing, and that is said."""
+    cost = price(tally(method, settings, 1), budget.delta, accountant="rdp", adjacency=budget.adjacency)
+    if math.isinf(cost.epsilon):
+        warnings.warn(f"{method.name} has no epsilon to keep: {cost.why}", PrivacyWarning, stacklevel=4)
+    return math.isinf(cost.epsilon)
+
+
+def with_least_noise(
+    method: Method,
+    size: int,
+    batch_size: float,
+    rounds: int | None,
+    budget: Budget | None,
+    already: tuple[Event, ...],
+) -> Method:
+    """The method with the least noise that the budget affords so many rounds."""
+    if budget is None or rounds is None:
+        raise SettingError(
+            f"{method.name} was given no noise_multiplier: give one, or a budget together with rounds or epochs, "
+            "from which the noise follows"
+        )
+
+    def spent(noise: float) -> dict[Event, int]:
+        return tally(method, settings_of(replace(method, noise_multiplier=noise), size, batch_size), rounds, already)
+
+    if math.isinf(price(spent(1e3), budget.delta, accountant="rdp", adjacency=budget.adjacency).epsilon):
+        raise SettingError(f"{method.name} gives no differential privacy: set its noise_multiplier, not a budget")
+    return replace(method, noise_multiplier=calibrate.least_noise(spent, budget))
+
+
+def affordable(
+    method: Method, settings: RoundSettings, rounds: int | None, budget: Budget, already: tuple[Event, ...]
+) -> int:
+    """The most rounds that the budget affords, no more than were asked for."""
+    found = calibrate.rounds(lambda count: tally(method, settings, count, already), budget, rounds)
+    if found == 0:
+        raise SettingError(
+            f"not even one round fits the budget of epsilon {budget.epsilon:g} at delta {budget.delta:g} with "
+            f"noise_multiplier {settings.noise_multiplier:g}: use more noise, a smaller batch or a larger budget"
+        )
+    return found
+
+
+def largest_batch(
+    method: Method,
+    size: int,
+    rounds: int | None,
+    epochs: float | None,
+    budget: Budget | None,
+    already: tuple[Event, ...],
+) -> int:
+    """The largest expected batch size that the budget affords at the method's noise."""
+    if budget is None or method.noise_multiplier is None or (rounds is None and epochs is None):
+        raise SettingError(
+            f"{method.name} was given no batch_size: give one, or a budget together with noise_multiplier and rounds "
+            "or epochs, from which the batch follows"
+        )
+
+    def fits(batch_size: int) -> bool:
+        count = rounds if rounds is not None else rounds_in(epochs or 1.0, size, batch_size)
+        return calibrate.within(tally(method, settings_of(method, size, batch_size), count, already), budget)
+
+    found = calibrate.largest(fits, size)
+    if found == 0:
+        raise SettingError(
+            f"not even one example a round fits the budget of epsilon {budget.epsilon:g} at delta {budget.delta:g} "
+            f"with noise_multiplier {method.noise_multiplier:g}: use more noise, fewer rounds or a larger budget"
+        )
+    return found

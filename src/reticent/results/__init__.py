@@ -1,0 +1,26 @@
+"""Results: what came of runs, typed, and the JSON that they are stored as."""
+
+from reticent.results.files import ANSWER, RECORD, RESULTS, name_of, read_record, read_result, read_results, to_line
+from reticent.results.parts import ClassAccuracy, Effort, LedgerFacts, Machine, PlainSettings, read_guarantee
+from reticent.results.result import VERSION, Ending, Kind, Result
+
+__all__ = [
+    "ANSWER",
+    "RECORD",
+    "RESULTS",
+    "VERSION",
+    "ClassAccuracy",
+    "Effort",
+    "Ending",
+    "Kind",
+    "LedgerFacts",
+    "Machine",
+    "PlainSettings",
+    "Result",
+    "name_of",
+    "read_guarantee",
+    "read_record",
+    "read_result",
+    "read_results",
+    "to_line",
+]

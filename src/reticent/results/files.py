@@ -1,0 +1,47 @@
+"""Files of results: what a run leaves in its folder, and what many runs leave in theirs."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from reticent.errors import ResumeError
+from reticent.results.fields import read_json, read_lines
+from reticent.results.result import Result
+
+ANSWER, RECORD, RESULTS = "result.json", "record.json", "results.jsonl"
+"""What `train` leaves, what a sweep leaves beside it, and all of a sweep's records in one file."""
+
+
+def name_of(folder: Path) -> str:
+    """What the run in a folder is called, however the folder is written.
+
+    >>> name_of(Path("runs/a/b/..")), name_of(Path("/runs/a"))
+    ('a', 'a')
+    """
+    return Path(os.path.abspath(folder)).name  # a link keeps the name it has here
+
+
+def read_result(folder: Path) -> Result:
+    """What came of the finished run in a folder, as its training left it."""
+    path = folder / ANSWER
+    if not path.exists():
+        raise ResumeError(f"{folder} holds no finished run: {ANSWER} is not there; finish it with train --resume")
+    return Result.from_json(read_json(path), str(path), name=name_of(folder))
+
+
+def read_record(folder: Path) -> Result | None:
+    """What a sweep recorded of the run in a folder, if it did."""
+    path = folder / RECORD
+    return Result.from_json(read_json(path), str(path), name=name_of(folder)) if path.exists() else None
+
+
+def read_results(path: Path) -> list[Result]:
+    """The results in a file with one a line."""
+    return [Result.from_json(line.data, line.where) for line in read_lines(path)]
+
+
+def to_line(result: Result) -> str:
+    """A result as one line of such a file."""
+    return json.dumps(result.to_json()) + "\n"

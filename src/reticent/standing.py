@@ -1,0 +1,66 @@
+"""Where a run stands: the counts and settings that a checkpoint holds beside model, optimizer and key."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import TypedDict
+
+from reticent.inside import RoundSettings
+
+
+class StandingTree(TypedDict):
+    """A standing as a checkpoint holds it."""
+
+    number: int
+    kept: int
+    rejections: int
+    numbers: dict[str, float]
+    over: bool
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far a run has come; every round makes a new one.
+
+    >>> Standing(RoundSettings(10, 5, 1.0, 1.0)).after(kept=False).rejections
+    1
+    """
+
+    settings: RoundSettings
+    """Those of the next round, before the control turns them."""
+    number: int = 0
+    kept: int = 0
+    rejections: int = 0
+    """How many were dropped in a row."""
+    ended: bool = False
+    """Whether the filter of an adaptive plan lets nothing more out."""
+
+    def after(self, *, kept: bool, settings: RoundSettings | None = None) -> Standing:
+        """One round later."""
+        return replace(
+            self,
+            settings=self.settings if settings is None else settings,
+            number=self.number + 1,
+            kept=self.kept + kept,
+            rejections=0 if kept else self.rejections + 1,
+        )
+
+    def to_tree(self, *, over: bool) -> StandingTree:
+        """What a checkpoint holds of it, and whether the run is over."""
+        return {
+            "number": self.number,
+            "kept": self.kept,
+            "rejections": self.rejections,
+            "numbers": asdict(self.settings),
+            "over": over,
+        }
+
+    def restored(self, tree: StandingTree) -> Standing:
+        """That of the checkpoint; the settings keep their kind."""
+        return Standing(
+            replace(self.settings, **tree["numbers"]),  # type: ignore[arg-type]
+            tree["number"],
+            tree["kept"],
+            tree["rejections"],
+            tree["over"],
+        )

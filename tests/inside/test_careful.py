@@ -1,0 +1,147 @@
+"""An example that cannot be read or evaluated counts for nothing: no round fails where it is drawn, nothing tells."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import reticent as rt
+from reticent.errors import DataError
+from reticent.methods import Method
+
+Pair = tuple[Tensor, Tensor]
+METHODS: dict[str, Method] = {
+    "dpsgd": rt.methods.dpsgd(noise_multiplier=1.0),
+    "auto_s": rt.methods.auto_s(noise_multiplier=1.0),
+    "dpsur": rt.methods.dpsur(noise_multiplier=2.0, validation_batch_size=100),
+    "dpis": rt.methods.dpis(norms="refresh"),
+}
+
+
+def sealed(examples: object, method: Method, rounds: int = 2) -> list[Tensor]:
+    """What was sealed in some rounds that draw everybody, or nearly."""
+    torch.manual_seed(0)
+    net = nn.Linear(4, 2)
+    count = len(examples[0]) if isinstance(examples, tuple) else len(examples)  # type: ignore[arg-type]
+    run = rt.Run(
+        net,
+        torch.optim.SGD(net.parameters(), lr=0.1),
+        examples,
+        method=method,
+        batch_size=count,
+        rounds=rounds,
+        budget=rt.Budget(8.0, 1e-5) if method.name == "dpis" else None,
+        delta=None if method.name == "dpis" else 1e-5,
+        seed=0,
+    )
+    probe = run.watch()
+    for _ in range(rounds):
+        run.step()
+    return [opening.sealed for opening in probe.openings]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_bad_label_stops_no_round(blobs: Pair, name: str) -> None:
+    x, y = blobs
+    bad = y.clone()
+    bad[17] = 7
+    assert all(part.isfinite().all() for part in sealed((x, bad), METHODS[name]))
+
+
+def test_a_bad_label_counts_for_nothing(blobs: Pair) -> None:
+    x, y = blobs
+    bad = y.clone()
+    bad[17] = 7
+    without = torch.arange(200) != 17
+    one, two = sealed((x, bad), METHODS["dpsgd"], 1)[0], sealed((x[without], y[without]), METHODS["dpsgd"], 1)[0]
+    torch.testing.assert_close(one, two)
+
+
+class Torn(torch.utils.data.Dataset[Pair]):
+    """A dataset one of whose files cannot be read."""
+
+    def __init__(self, pair: Pair, torn: int | None):
+        self.pair, self.torn = pair, torn
+
+    def __len__(self) -> int:
+        return len(self.pair[0])
+
+    def __getitem__(self, number: int) -> Pair:
+        if number == self.torn:
+            raise OSError("the file of record 17 is torn")
+        return self.pair[0][number], self.pair[1][number]
+
+
+def test_a_record_that_cannot_be_read_counts_for_nothing(blobs: Pair) -> None:
+    x, y = blobs
+    without = torch.arange(200) != 17
+    one = sealed(Torn(blobs, 17), METHODS["dpsgd"], 1)[0]
+    two = sealed((x[without], y[without]), METHODS["dpsgd"], 1)[0]
+    torch.testing.assert_close(one, two)
+
+
+def test_labels_are_looked_at_only_when_asked(blobs: Pair) -> None:
+    x, y = blobs
+    bad = y.clone()
+    bad[17] = 7
+    settings = {"epochs": 1, "batch_size": 50, "epsilon": 3.0, "seed": 0}
+    rt.fit(nn.Linear(4, 2), (x, bad), **settings)
+    with pytest.raises(DataError, match="labels must be whole numbers from 0 to 1"):
+        rt.fit(nn.Linear(4, 2), (x, bad), check_data=True, **settings)
+
+
+class Doubled(torch.utils.data.Dataset[Pair]):
+    """A dataset that keeps its arrays as x and y, and does something to each example on the way out."""
+
+    def __init__(self, pair: Pair):
+        self.x, self.y = pair
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def __getitem__(self, number: int) -> Pair:
+        return 2 * self.x[number], self.y[number]
+
+
+def test_what_a_dataset_does_to_an_example_is_done(blobs: Pair) -> None:
+    x, y = blobs
+    one, two = sealed(Doubled(blobs), METHODS["dpsgd"], 1)[0], sealed((2 * x, y), METHODS["dpsgd"], 1)[0]
+    torch.testing.assert_close(one, two)
+
+
+def test_text_is_refused() -> None:
+    class Texts(torch.utils.data.Dataset[tuple[str, int]]):
+        def __len__(self) -> int:
+            return 10
+
+        def __getitem__(self, number: int) -> tuple[str, int]:
+            return "a sentence", number % 2
+
+    with pytest.raises(DataError, match="is text"):
+        rt.fit(nn.Linear(4, 2), Texts(), epochs=1, batch_size=5, epsilon=3.0)
+
+
+def test_no_pass_is_made_for_no_rows(blobs: Pair) -> None:
+    class Flattens(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, 2)
+
+        def forward(self, x: Tensor) -> Tensor:
+            assert len(x) > 0, "nobody was drawn, and yet the model is asked"
+            return self.layer(x.view(x.size(0), -1))
+
+    net = Flattens()
+    run = rt.Run(
+        net,
+        torch.optim.SGD(net.parameters(), lr=0.1),
+        blobs,
+        method=rt.methods.dpsur(noise_multiplier=2.0, validation_batch_size=0.01),
+        batch_size=0.01,
+        rounds=20,
+        delta=1e-5,
+        seed=0,
+    )
+    assert len(list(run)) == 20
+    assert run.ledger.tally() == run.plan.tally()

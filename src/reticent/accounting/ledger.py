@@ -82,7 +82,8 @@ def _read(path: Path, lines: list[bytes]) -> list[Entry]:
         return [Entry.from_line(line.decode()) for line in lines]
     except (ArithmeticError, AttributeError, LookupError, ReticentError, TypeError, ValueError) as error:
         raise ResumeError(
-            f"{path} is damaged, or no ledger of ours: bring back the file as it was, or start a new run in another folder"
+            f"{path} is damaged, or no ledger of ours: bring back the file as it was, or start a new run in another "
+            "folder"
         ) from error
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from reticent.accounting import (
     Budget,
-    ConcentratedFilter,
     Gaussian,
     Guarantee,
     NoisyMax,
@@ -20,6 +19,7 @@ from reticent.accounting import (
     curve,
     price,
 )
+from reticent.accounting.budget import ConcentratedFilter
 from reticent.accounting.renyi.concentrated import rho_for
 from reticent.errors import BudgetSpent, SettingError, UnknownName
 

@@ -1,8 +1,7 @@
 """What was released and what it costs: numbers only, no tensors, no torch."""
 
 from reticent.accounting.adjacency import Adjacency
-from reticent.accounting.budget import Allowance, Budget, ConcentratedFilter, Planned, RenyiFilter, Unlimited
-from reticent.accounting.calibrate import batch_size, noise_multiplier, rounds, sample_rate, steps
+from reticent.accounting.budget import Allowance, Budget, Planned, RenyiFilter, Unlimited
 from reticent.accounting.events import (
     AnnealedRelease,
     Composed,
@@ -14,12 +13,11 @@ from reticent.accounting.events import (
     SelectiveAttempt,
     SelectiveRelease,
     Subsampled,
-    Tally,
     Unbounded,
 )
 from reticent.accounting.guarantee import Guarantee
 from reticent.accounting.ledger import Entry, Ledger
-from reticent.accounting.losses.tradeoff import deltas, mu, power
+from reticent.accounting.losses.tradeoff import mu, power
 from reticent.accounting.pricing import Price, epsilon, price
 from reticent.accounting.renyi.curves import ORDERS, curve
 
@@ -31,7 +29,6 @@ __all__ = [
     "Budget",
     "Composed",
     "Concentrated",
-    "ConcentratedFilter",
     "Entry",
     "Event",
     "Gaussian",
@@ -45,18 +42,11 @@ __all__ = [
     "SelectiveAttempt",
     "SelectiveRelease",
     "Subsampled",
-    "Tally",
     "Unbounded",
     "Unlimited",
-    "batch_size",
     "curve",
-    "deltas",
     "epsilon",
     "mu",
-    "noise_multiplier",
     "power",
     "price",
-    "rounds",
-    "sample_rate",
-    "steps",
 ]

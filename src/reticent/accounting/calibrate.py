@@ -1,23 +1,19 @@
-"""Calibration: the noise, the steps or the rate that a budget affords, never above it."""
+"""Calibration: the noise or the rounds that a budget affords, never above it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from reticent.accounting.adjacency import Adjacency
 from reticent.accounting.budget import Budget
 from reticent.accounting.events import Gaussian, Subsampled, Tally
 from reticent.accounting.pricing import Accountant
 from reticent.accounting.pricing import epsilon as price_of
-from reticent.accounting.search import geometric_search, least_affordable
+from reticent.accounting.search import least_affordable
 from reticent.errors import SettingError
 
 A_LITTLE = 1 + 1e-4
-"""Noises and rates are found up to this ratio, on the side that costs less: epsilon is used up to 0.1 % or so."""
-
-LEAST_RATE = 1e-8
-"""The smallest rate that is looked at: one of a hundred million examples."""
+"""By which ratio a noise that is not quite enough is raised until it is: epsilon is used up to 0.1 % or so."""
 
 ENDLESS = 10**12
 """Rounds at which the search for the most that a budget affords gives up."""
@@ -52,41 +48,6 @@ def least_noise(tally_of: Callable[[float], Tally], budget: Budget) -> float:
     while not within(tally_of(noise), budget):
         noise *= A_LITTLE
     return noise
-
-
-def steps(epsilon: float, delta: float, sample_rate: float, noise_multiplier: float, **options: Any) -> int:
-    """The most steps that (epsilon, delta) affords.
-
-    >>> steps(2.0, 1e-5, sample_rate=0.01, noise_multiplier=1.0) > 1000
-    True
-    """
-    _check_rate(sample_rate)
-    return rounds(lambda count: steps_of(sample_rate, noise_multiplier, count), Budget(epsilon, delta, **options))
-
-
-def sample_rate(epsilon: float, delta: float, noise_multiplier: float, steps: int, **options: Any) -> float:
-    """The largest rate that (epsilon, delta) affords at this noise and number of steps.
-
-    >>> 0.01 < sample_rate(2.0, 1e-5, noise_multiplier=1.0, steps=1000) < 0.02
-    True
-    """
-    budget = Budget(epsilon, delta, **options)
-
-    def affords(gap: float) -> bool:
-        return within(steps_of(1 / gap, noise_multiplier, steps), budget)
-
-    return 1.0 if affords(1.0) else 1 / geometric_search(affords, 1.0, 1 / LEAST_RATE, A_LITTLE)
-
-
-def batch_size(
-    epsilon: float, delta: float, data_size: int, noise_multiplier: float, steps: int, **options: Any
-) -> int:
-    """The largest expected batch size that (epsilon, delta) affords.
-
-    >>> batch_size(2.0, 1e-5, data_size=60000, noise_multiplier=1.0, steps=1000)
-    651
-    """
-    return int(data_size * sample_rate(epsilon, delta, noise_multiplier, steps, **options))
 
 
 def rounds(tally_of: Callable[[int], Tally], budget: Budget, most: int | None = None) -> int:

@@ -159,10 +159,6 @@ class Ledger:
         """How often each event happened."""
         return dict(self._tally)
 
-    def rounds(self) -> int:
-        """How many rounds have at least one entry."""
-        return len({number for number, _ in self._entries})
-
     def __iter__(self) -> Iterator[Entry]:
         return iter(self._entries.values())
 

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reticent.accounting.claims.pd_sgd import (
-    any_passes,
     largest_distance,
     pass_chance,
     reach,
@@ -72,7 +71,5 @@ def test_the_width_for_a_distance() -> None:
 def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(SettingError, match="both above 0"):
         pass_chance(1.0, 0.0, 1.0)
-    with pytest.raises(SettingError, match="always passes"):
-        any_passes(1.0, 1.0, 1.0, batches=10, needed=1)
     with pytest.raises(SettingError, match="corollary 1"):
         simple_bound(3.0, 1.0, 1.0, 0.9)

@@ -103,17 +103,6 @@ def width_for(distance: float, chance: float, sigma: float) -> float:
     return float(brentq(lambda gamma: _log_chance(u, gamma) - target, 1e-12, u * u / 2 + 40 * u + 1e3, xtol=1e-12))
 
 
-def any_passes(distance: float, sigma: float, gamma: float, batches: int, needed: int) -> float:
-    """A bound on the chance that an update passes if all other batches lie at least this far away (Markov).
-
-    >>> any_passes(100.0, 1.0, 1.0, batches=80, needed=2) < 1e-4
-    True
-    """
-    if needed < 2:
-        raise SettingError("the seed batch always passes: a test needs at least 2 plausible batches")
-    return min(1.0, (batches - 1) * pass_chance(distance, sigma, gamma) / (needed - 1))
-
-
 def _check(sigma: float, gamma: float) -> None:
     if not (sigma > 0 and gamma > 0):
         raise SettingError(f"sigma is {sigma} and gamma is {gamma}: the deniability test needs both above 0")

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,7 +98,23 @@ class Loss:
         return np.asarray(found - self.mass)
 
 
-def from_library(pmf: Any) -> Loss:
+class LibraryPmf(Protocol):
+    """What is read of a dp-accounting PLDPmf."""
+
+    def to_dense_pmf(self) -> DensePmf:
+        """The same with an array of masses."""
+
+
+class DensePmf(Protocol):
+    """What is read of a dp-accounting DensePLDPmf."""
+
+    _probs: Array
+    _discretization: float
+    _lower_loss: int
+    _infinity_mass: float
+
+
+def from_library(pmf: LibraryPmf) -> Loss:
     """The distribution of a dp-accounting PLDPmf, read without its dictionaries."""
     dense = pmf.to_dense_pmf()
     support = np.flatnonzero(dense._probs)
@@ -134,16 +150,19 @@ def compose(losses: Sequence[Loss], counts: Sequence[int]) -> Loss:
     return Loss(losses[0].step, low, np.maximum(mass, 0.0), min(1.0, lost - math.expm1(log_finite)))
 
 
-def _spectrum(parts: Sequence[tuple[Loss, int]], size: int) -> NDArray[np.complex128]:
+Spectrum = NDArray[np.complex128]
+
+
+def _spectrum(parts: Sequence[tuple[Loss, int]], size: int) -> Spectrum:
     """The product of the spectra, each to the power of its count, by squaring: one factor for every binary digit."""
     digits = max(count.bit_length() for _, count in parts)
-    factors: list[Any] = [1.0] * digits
+    factors: list[Spectrum | float] = [1.0] * digits
     for loss, count in parts:
         spectrum = fft.rfft(loss.mass, size)
         for digit in range(count.bit_length()):
             if count >> digit & 1:
                 factors[digit] = factors[digit] * spectrum
-    product: Any = 1.0
+    product: Spectrum | float = 1.0
     for factor in reversed(factors):
         product = product * product * factor
     return np.asarray(product)

@@ -1,4 +1,4 @@
-"""What an adversary can do at most: delta for every epsilon, and the power of any membership test."""
+"""What an adversary can do at most: the power of any membership test."""
 
 from __future__ import annotations
 
@@ -28,22 +28,6 @@ EPSILONS: Array = np.geomspace(1e-3, 100, 200)
 
 LEAST_MU, MOST_MU = 1e-6, 1e3
 """Between which `mu` is looked for: from no privacy loss at all to none left."""
-
-
-def deltas(events: Tally | Iterable[Event], epsilons: Iterable[float]) -> Array:
-    """The delta the events have at each epsilon: the smallest that is proved.
-
-    >>> from reticent.accounting.events import Gaussian
-    >>> deltas([Gaussian(1.0)], [0.0, 1.0]).round(4)
-    array([0.3829, 0.1269])
-    """
-    simple, wanted = tally(events), list(epsilons)
-    total = total_curve(simple)
-    found = np.array([to_delta(ORDERS, total, epsilon) for epsilon in wanted])
-    if simple and all(losses.has_pld(event) for event in simple):
-        laws = losses.distribution(simple)
-        found = np.minimum(found, [max(law.delta(epsilon) for law in laws) for epsilon in wanted])
-    return np.asarray(np.minimum(found, 1.0))
 
 
 def power(events: Tally | Iterable[Event], fpr: Array, guess: Guess = "present") -> Array:

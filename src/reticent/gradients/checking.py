@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from reticent.errors import ModelError
 from reticent.gradients.batches import Batch, PerExampleLoss, chosen, map_tensors, size
-from reticent.gradients.company import NORMALISE, mixes, refuse_company
+from reticent.gradients.company import NORMALISE, mixes, refuse_company, runs_on
 from reticent.gradients.general import Gradients, gradients_of
 from reticent.gradients.mixing import culprit, differs
 from reticent.gradients.probes import made_up, remember
@@ -109,7 +109,8 @@ def _several(batch: Batch) -> Batch:
 def _refuse_mixed_examples(task: LossTask, batch: Batch) -> None:
     rng = torch.get_rng_state()
     for row in (0, size(batch) - 1):
-        companies = list(_companies(batch, row))
+        *given, made_up = _companies(batch, row)
+        companies = [*given, made_up] if runs_on(task, made_up) else given
         found = []
         for company in companies:
             torch.set_rng_state(rng)  # the same dropout masks, so that only the other rows differ

@@ -23,18 +23,23 @@ def mixes(where: str, what: str) -> ModelError:
     )
 
 
+def runs_on(task: LossTask, batch: Batch) -> bool:
+    """Whether the model takes these rows at all: some are for real ones only."""
+    try:
+        with torch.no_grad():
+            task.losses(batch)
+    except ModelError:
+        raise
+    except Exception:
+        return False
+    return True
+
+
 def refuse_company(task: LossTask, base: Batch, most: int) -> None:
     """Compare rows of large batches with the same rows alone and among few, dropout held still."""
 
     def runs(batch: Batch) -> bool:
-        try:
-            with torch.no_grad():
-                task.losses(batch)
-        except ModelError:
-            raise
-        except Exception:  # rows of this kind are not for this model
-            return False
-        return True
+        return runs_on(task, batch)
 
     with without_chance():
         rng = torch.get_rng_state()

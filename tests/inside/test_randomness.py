@@ -1,10 +1,69 @@
 """Randomness: the same place, the same stream; another place, another one; no seed, no repetition."""
 
+import hashlib
+
 import numpy as np
 import pytest
+from randomgen import AESCounter
 
 from reticent.errors import SettingError
 from reticent.inside import Randomness
+
+ZERO = bytes(16)
+
+
+def raw(generator: AESCounter, blocks: int = 1) -> str:
+    return np.asarray(generator.random_raw(2 * blocks), "<u8").tobytes().hex()
+
+
+@pytest.mark.parametrize("hardware", [True, False])
+@pytest.mark.parametrize(
+    ("key", "counter", "published"),
+    [
+        (ZERO, ZERO, "66e94bd4ef8a2c3b884cfa59ca342b2e"),
+        # FIPS-197, appendix C.1
+        (bytes(range(16)), bytes.fromhex("00112233445566778899aabbccddeeff"), "69c4e0d86a7b0430d8cdb78070b4c55a"),
+        # NIST SP 800-38A, F.1.1: the first two blocks
+        (
+            bytes.fromhex("2b7e151628aed2a6abf7158809cf4f3c"),
+            bytes.fromhex("6bc1bee22e409f96e93d7e117393172a"),
+            "3ad77bb40d7a3660a89ecaf32466ef97",
+        ),
+        (
+            bytes.fromhex("2b7e151628aed2a6abf7158809cf4f3c"),
+            bytes.fromhex("ae2d8a571e03ac9c9eb76fac45af8e51"),
+            "f5d3d58503b9699de785895a96fdbaaf",
+        ),
+    ],
+)
+def test_the_generator_is_aes_128(key: bytes, counter: bytes, published: str, hardware: bool) -> None:
+    """The name in the guarantee is true: published vectors, with the processor's instructions and without."""
+    start = int.from_bytes(counter, "little")
+    made = AESCounter(key=int.from_bytes(key, "little"), counter=(start - 64) % 2**128)
+    if not hardware:
+        made.use_aesni = False
+    made.random_raw(2 * 64)  # past what was made before the switch
+    assert raw(made) == published
+
+
+def test_blocks_count_up_and_no_block_comes_twice() -> None:
+    for start in (0, 2**64 - 1, 2**128 - 1):
+        whole = raw(AESCounter(key=5, counter=start), 40)
+        for block in (1, 17, 39):
+            assert raw(AESCounter(key=5, counter=(start + block) % 2**128)) == whole[32 * block : 32 * (block + 1)]
+
+
+def test_a_place_has_the_key_and_counter_that_are_documented() -> None:
+    """Whoever holds the 256 bits can make every stream with any AES; whoever lacks one of them can make none."""
+    randomness = Randomness.from_seed(3)
+    digest = hashlib.blake2b(b"(1, 'noise', 0, 2)", key=randomness.state()["key"], digest_size=32).digest()
+    assert len(randomness.state()["key"]) == 32
+    expected = AESCounter(
+        key=int.from_bytes(digest[:16], "little"), counter=int.from_bytes(digest[16:], "little")
+    ).random_raw(100)
+    stream = randomness.stream(1, "noise", 0, 2)
+    assert isinstance(stream.bit_generator, AESCounter)
+    assert np.array_equal(stream.bit_generator.random_raw(100), expected)
 
 
 def test_same_place_same_stream_and_other_places_differ() -> None:

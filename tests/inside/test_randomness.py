@@ -1,11 +1,20 @@
 """Randomness: the same place, the same stream; another place, another one; no seed, no repetition."""
 
+import copy
 import hashlib
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
 
 import numpy as np
 import pytest
+import torch
 from randomgen import AESCounter
+from torch import Tensor, nn
 
+import reticent as rt
 from reticent.errors import SettingError
 from reticent.inside import Randomness
 
@@ -95,3 +104,59 @@ def test_seal_depends_on_key_and_bytes() -> None:
 def test_bad_seeds_are_refused(seed: object) -> None:
     with pytest.raises(SettingError, match="whole number"):
         Randomness.from_seed(seed)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_key_is_not_copied(duplicate: Callable[[object], object]) -> None:
+    with pytest.raises(SettingError, match="Start a new run"):
+        duplicate(Randomness.fresh())
+
+
+def test_a_run_is_not_copied(blobs: tuple[Tensor, Tensor]) -> None:
+    model = nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    run = rt.Run(model, optimizer, blobs, method=rt.methods.dpsgd(noise_multiplier=1.0), batch_size=10, rounds=2)
+    with pytest.raises(SettingError, match="Start a new run"):
+        copy.deepcopy(run)
+    run.step()
+
+
+def test_a_key_is_not_shown() -> None:
+    randomness = Randomness.fresh()
+    assert randomness.state()["key"].hex() not in repr(randomness)
+    assert repr(randomness) == "Randomness(seeded=False)"
+
+
+FORK = """
+import os
+from reticent.errors import SettingError
+from reticent.inside import Randomness
+
+randomness = Randomness.fresh()
+key = randomness.state()["key"]
+child = os.fork()
+if child == 0:
+    refused = 0
+    for use in (lambda: randomness.stream(0), lambda: randomness.seal(b""), randomness.state):
+        try:
+            use()
+        except SettingError as error:
+            refused += "Start a new run" in str(error)
+    own = Randomness.fresh().stream(0).random() >= 0
+    os._exit(0 if refused == 3 and randomness._key is None and own else 1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert randomness.state()["key"] == key
+"""
+
+
+def test_a_forked_process_has_forgotten_the_key() -> None:
+    done = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_key_that_reached_another_process_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the child was not made by Python, and nothing was told of it."""
+    randomness = Randomness.fresh()
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    with pytest.raises(SettingError, match="belongs to process"):
+        randomness.stream(0)

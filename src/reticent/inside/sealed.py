@@ -16,3 +16,5 @@ class Sealed:
     _value: Tensor = field(repr=False)
     sensitivity: float
     draw: Draw = field(repr=False)
+    slack: float = 1.0
+    """How much further than its sensitivity rounding may move it: noise makes up for it."""

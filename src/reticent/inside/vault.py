@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from reticent.accounting import Allowance, Entry, Event, Ledger
@@ -16,6 +18,7 @@ from reticent.inside.mechanisms import Mechanism
 from reticent.inside.probe import Opening, Probe
 from reticent.inside.queries import Query
 from reticent.inside.randomness import Randomness
+from reticent.inside.rounding import slack
 from reticent.inside.sealed import Sealed
 from reticent.inside.settings import RoundSettings
 from reticent.inside.store import Batch, Device, Store, as_bytes, blank, leaves, moved
@@ -103,15 +106,17 @@ class Vault:
         rng = self._randomness.stream(self._round, "ask", self._asks)
         self._asks += 1
         drawn = Drawn(draw, rng, self.memory, self._examples, self._device)
-        return Sealed(query.answer(drawn), query.sensitivity, draw)
+        summed_in = getattr(query, "summed_in", torch.float64)
+        room = 1.0 if summed_in is None else slack(draw.settings.batch_size, summed_in)
+        return Sealed(query.answer(drawn), query.sensitivity, draw, room)
 
     def release(self, sealed: Sealed, mechanism: Mechanism) -> Tensor:
         """The door: refuse if over budget, write the ledger, then add noise."""
         event = sealed.draw.amplify(mechanism.event())
         self._charge(event, sealed)
-        rng = self._randomness.stream(self._round, "noise", self._noises)
+        streams = partial(self._randomness.stream, self._round, "noise", self._noises)
         self._noises += 1
-        released = mechanism._open(sealed, rng)
+        released = mechanism._open(sealed, streams)
         return released if self._probe is None else self._probe.saw(sealed, event, released)
 
     def watch(self, replay: Sequence[Opening] = ()) -> Probe:

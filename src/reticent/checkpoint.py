@@ -185,11 +185,11 @@ def _same_or_refuse(path: Path, inode: int) -> None:
         same = (known["folder"], known["file"]) == (inode, path.stat().st_ino)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ResumeError(
-            f"{path} cannot be read: {error}. Delete it if this is the folder in which the run began, and no copy of it."
+            f"{path} cannot be read: {error}. Delete it if this is the folder in which the run began, not a copy."
         ) from error
     if not same:
         raise ResumeError(
             f"{path.parent} is a copy of {known.get('path')} on {known.get('host')}: going on here too would put the "
-            "same noise on other data, which would reveal it. Resume in that folder, or start a new run in another one; "
-            f"if that folder is gone for good (moved to another disk), delete {path.name} here."
+            "same noise on other data, which would reveal it. Resume in that folder, or start a new run in another "
+            f"one; if that folder is gone for good (moved to another disk), delete {path.name} here."
         )

@@ -174,6 +174,21 @@ def test_last_digits_are_uniform(modulus: int) -> None:
     assert stats.chisquare(np.bincount(last, minlength=modulus)).pvalue > 1e-4
 
 
+def test_a_uniform_part_hides_the_grid_of_the_normals() -> None:
+    """The argument of docs/accounting.md in the small: normals on a grid of 2^-9, a lattice that is 16 times finer."""
+    spread, step, width = 2**13, 16, 2**9
+    ends = np.arange(-6 * spread, 6 * spread + 1)
+    normal = np.diff(stats.norm.cdf((ends - 0.5) / spread))
+    toward_zero = np.sign(ends) * (np.abs(ends) // step) * step
+    on_grid = np.bincount(toward_zero[:-1] + 6 * spread, weights=normal, minlength=len(normal))
+    window = np.ones(width) / width
+    inner = slice(3 * spread, 9 * spread)
+    with np.errstate(divide="ignore"):
+        assert np.abs(np.log(on_grid[inner] / normal[inner])).max() == math.inf
+    smooth = [np.convolve(law, window, mode="same")[inner] for law in (on_grid, normal)]
+    assert np.abs(np.log(smooth[0] / smooth[1])).max() <= 2 * step / width
+
+
 def kept(law: Callable[[float], float], threshold: float) -> float:
     """The chance that noise with a uniform part of width 1/8 stays below a threshold."""
     at = np.linspace(-1 / 16, 1 / 16, 2001)

@@ -18,6 +18,12 @@ from torch import Tensor
 
 from reticent.errors import SettingError
 
+LAW = (
+    "noise is normal on a lattice up to the 52 bits of its generator, which may add 2^-42 to epsilon for each number "
+    "released and is not counted"
+)
+"""What every guarantee says of it."""
+
 Streams = Callable[[int], np.random.Generator]
 """The stream of each block of a release."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -61,7 +62,11 @@ class _Flat:
 
     def move(self, batch: int, noise: Tensor) -> None:
         """Add noise and take the step."""
-        self.values.add_(noise.mul_(NOISE * CLIP).add_(self.total), alpha=-RATE / batch)
+        self.take(batch, noise.mul_(NOISE * CLIP).add_(self.total))
+
+    def take(self, batch: int, noisy: Tensor) -> None:
+        """Take the step that a noisy sum says."""
+        self.values.add_(noisy, alpha=-RATE / batch)
         self.total.zero_()
 
 
@@ -72,7 +77,7 @@ def clip(norms: Tensor) -> Tensor:
 def ours(case: Case) -> Step:
     """DP-SGD by Reticent's engine, with the noise that the vault draws."""
     from reticent.gradients import norms_and_sum
-    from reticent.inside.mechanisms import normal_like
+    from reticent.inside.lattice import Lattice
     from reticent.inside.randomness import Randomness
 
     model, batch = case.build(), case.examples()
@@ -80,7 +85,8 @@ def ours(case: Case) -> Step:
 
     def step() -> None:
         norms_and_sum(model, per_example_loss, batch, clip, into=flat.into)
-        flat.move(case.batch, normal_like(flat.total, randomness.stream(next(rounds), "noise", 0)))
+        lattice = Lattice.of(sensitivity=CLIP, std=NOISE * CLIP, size=flat.total.numel())
+        flat.take(case.batch, lattice.noised(flat.total, partial(randomness.stream, next(rounds), "noise", 0)))
 
     return step
 

@@ -299,3 +299,12 @@ def test_what_was_released_before_is_part_of_the_guarantee(blobs: Pair) -> None:
     )
     list(within)
     assert within.ledger.tally() == within.plan.tally()
+
+
+def test_the_guarantee_names_the_generator_and_what_is_covered_by_test(blobs: Pair) -> None:
+    said = make(blobs).guarantee()
+    assert any("AES-128" in text and "BLAKE2b" in text for text in said.assumptions)
+    assert any("lattice" in text for text in said.assumptions)
+    assert any("float32" in text and "not by proof" in text for text in said.assumptions)
+    assert not any("floating" in text for text in said.excludes)
+    assert any("timing" in text for text in said.excludes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import platform
 import time
 from pathlib import Path
 from typing import Any
@@ -123,7 +124,7 @@ class Folder:
     """Where a run keeps its ledger and its checkpoint."""
 
     def __init__(self, path: Path, *, resume: bool, seconds: float):
-        self._seconds, self._written = seconds, time.monotonic()
+        self._seconds, self._written, self._claimed = seconds, time.monotonic(), False
         self.ledger = path / "ledger.jsonl"
         self._checkpoint = path / "checkpoint.safetensors"
         try:
@@ -138,10 +139,57 @@ class Folder:
         return time.monotonic() - self._written >= self._seconds
 
     def write(self, tree: dict[str, Any]) -> None:
-        """Write the checkpoint."""
+        """Write the checkpoint; with a key in it, only into a folder that is claimed."""
+        self._claim_for(tree)
         write(self._checkpoint, tree)
         self._written = time.monotonic()
 
     def read(self) -> dict[str, Any] | None:
-        """The checkpoint, if there is one."""
-        return read(self._checkpoint) if self._checkpoint.exists() else None
+        """The checkpoint, if there is one; with a key in it, not from a copy of the folder."""
+        if not self._checkpoint.exists():
+            return None
+        tree = read(self._checkpoint)
+        self._claim_for(tree)
+        return tree
+
+    def _claim_for(self, tree: dict[str, Any]) -> None:
+        if "randomness" in tree and not self._claimed:
+            claim(self._checkpoint.parent)
+            self._claimed = True
+
+
+def claim(folder: Path) -> None:
+    """Write down which folder this is, or refuse if that was written down in another one.
+
+    Two folders with one key would put the same noise on what may be other data. A folder that was moved by renaming is
+    the same one still: it keeps its inode, and so does the file in it; a copy has neither.
+    """
+    path, inode = folder / "claim.json", folder.stat().st_ino
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        _same_or_refuse(path, inode)
+        return
+    except OSError as error:
+        raise unwritable(path, error) from error
+    with os.fdopen(handle, "w") as file:
+        where = {"host": platform.node(), "path": str(folder.resolve()), "folder": inode, "file": path.stat().st_ino}
+        json.dump({"id": os.urandom(16).hex(), **where}, file)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _same_or_refuse(path: Path, inode: int) -> None:
+    try:
+        known = json.loads(path.read_text())
+        same = (known["folder"], known["file"]) == (inode, path.stat().st_ino)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ResumeError(
+            f"{path} cannot be read: {error}. Delete it if this is the folder in which the run began, not a copy."
+        ) from error
+    if not same:
+        raise ResumeError(
+            f"{path.parent} is a copy of {known.get('path')} on {known.get('host')}: going on here too would put the "
+            "same noise on other data, which would reveal it. Resume in that folder, or start a new run in another "
+            f"one; if that folder is gone for good (moved to another disk), delete {path.name} here."
+        )

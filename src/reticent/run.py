@@ -15,10 +15,12 @@ from reticent.accounting import Budget, Event, Guarantee, Ledger, price
 from reticent.accounting.adjacency import adjacency_of
 from reticent.accounting.events import to_json
 from reticent.checkpoint import Folder, refuse_changes
+from reticent.describing import described, optimized, scheduled
 from reticent.errors import BudgetSpent, ResumeError, SettingError
 from reticent.inside import Batch, Flat, Loss, Opening, Probe, Randomness, RoundSettings, Store, Task, Vault, as_store
 from reticent.inside.diagnostics import Diagnostics
 from reticent.inside.guard import Guard
+from reticent.inside.randomness import GENERATOR
 from reticent.loop import Loop
 from reticent.losses import cross_entropy
 from reticent.methods import Method, plan
@@ -278,11 +280,12 @@ class Run:
             "delta": self.plan.price.delta,
             "adjacency": None if self.plan.adjacency == "zero-out" else self.plan.adjacency,  # as it always was
             "already": [to_json(event) for event in self.plan.already],
-            "loss": getattr(loss, "__qualname__", type(loss).__qualname__),
+            "loss": described(loss),
+            "generator": GENERATOR,
             "parameters": self._task.flat.shapes(),
             "optimizer": type(self.optimizer).__qualname__,
-            "optimizer settings": {name: repr(value) for name, value in self.optimizer.defaults.items()},
-            "scheduler": type(self.scheduler).__qualname__,
+            "optimizer settings": optimized(self.optimizer),
+            "scheduler": scheduled(self.scheduler),
             "average_last": self._average.share,
             "seed": seed,
         }

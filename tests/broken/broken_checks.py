@@ -391,9 +391,9 @@ def normalising_is_paid_for() -> None:
     normalising.standardise(another, empty, 1.0, 4, seed=0, folder=None)
     mean = split_at_centre(model)[1].mean.double() * 10 / 2
     statistics = statistics_of(another).mean.double() * 10
-    first = torch.as_tensor(Randomness.from_seed(0).stream(0, "noise", 0).standard_normal(4))
+    first = torch.as_tensor(Randomness.from_seed(0).stream(0, "noise", 0, 0).standard_normal(4))
     for one, other in ((mean, first), (statistics, first), (mean, statistics)):
-        assert not torch.allclose(one, other, atol=1e-3)
+        assert not torch.allclose(one, other, atol=0.15)
 
 
 def hidden_examples_are_found() -> None:

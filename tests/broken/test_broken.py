@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import broken_checks
+import noise_checks
+import noise_mutants  # noqa: F401 - its mutants join the others
 import pytest
 from broken_mutants import MUTANTS, Mutant
 
@@ -14,7 +16,7 @@ from reticent.inside.planted import Bug, bugs
 from reticent.methods import dpsgd
 
 
-@pytest.mark.parametrize("check", broken_checks.CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", [*broken_checks.CHECKS, *noise_checks.CHECKS], ids=lambda check: check.__name__)
 def test_the_right_build_passes(check: Callable[[], None]) -> None:
     check()
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from reticent.accounting import Event, NoisyMax
 from reticent.errors import require
 from reticent.inside.drawn import Drawn
+from reticent.inside.lattice import Streams
 from reticent.inside.sealed import Sealed
 from reticent.inside.task import Task
 
@@ -47,7 +47,9 @@ class StepScores:
 class BestOf:
     """The index of the largest score after Laplace noise of scale sensitivity / `epsilon` on each.
 
-    `epsilon`-DP because an example moves all scores the same way (Dwork & Roth 2014, claim 3.9).
+    `epsilon`-DP because an example moves all scores the same way (Dwork & Roth 2014, claim 3.9). No noisy score leaves,
+    so it needs no lattice: rounding can only turn a comparison that is closer than the last digits are (see
+    docs/accounting.md).
     """
 
     epsilon: float
@@ -63,6 +65,7 @@ class BestOf:
         """A noisy maximum."""
         return NoisyMax(self.epsilon)
 
-    def _open(self, sealed: Sealed, rng: np.random.Generator) -> Tensor:
-        noise = rng.laplace(scale=sealed.sensitivity / self.epsilon, size=len(sealed._value))
+    def _open(self, sealed: Sealed, streams: Streams) -> Tensor:
+        scale = sealed.sensitivity * sealed.slack / self.epsilon
+        noise = streams(0).laplace(scale=scale, size=len(sealed._value))
         return torch.argmax(sealed._value + torch.from_numpy(noise))

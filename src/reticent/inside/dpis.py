@@ -15,7 +15,9 @@ from reticent.gradients import norms, norms_and_sum
 from reticent.inside.bounds import Bound, enforced
 from reticent.inside.drawn import Drawn
 from reticent.inside.draws import Draw, Memory
+from reticent.inside.rounding import Running, at_once
 from reticent.inside.settings import RoundSettings
+from reticent.inside.store import examples_in
 from reticent.inside.task import Task
 
 REACH, NORM = "reach", "norm"
@@ -122,15 +124,21 @@ class UnitSumQuery:
         """What the bound promises."""
         return self.bound.sensitivity(self.settings)
 
+    @property
+    def summed_in(self) -> torch.dtype:
+        """The type of the parameters."""
+        return self.task.flat.vector.dtype
+
     def answer(self, drawn: Drawn) -> Tensor:
         """Look at every candidate, remember its norm, and add it up if it takes part."""
         task, index = self.task, torch.from_numpy(drawn.draw._index)
         memory = remembered(drawn.memory, drawn.population, self.settings, self.rule.spread)
         reach, rng = memory[REACH][index], torch.from_numpy(drawn.rng.random(len(index)))
-        total = torch.zeros_like(task.flat.vector)
+        running = Running(task.flat)
         found: list[Tensor] = [torch.zeros(0)]
 
         def weigh(part: Tensor) -> Tensor:
+            running.begin()
             here = slice(sum(map(len, found)), sum(map(len, found)) + len(part))
             found.append(part.detach().cpu())
             accepted = rng[here] < self.chance(found[-1], reach[here])
@@ -141,10 +149,10 @@ class UnitSumQuery:
             return weights
 
         for batch in drawn.batches():
-            limit, views = task.max_physical_batch_size, task.flat.views(total)
-            norms_and_sum(task.model, task.loss, batch, weigh, max_physical_batch_size=limit, into=views)
+            limit = at_once(examples_in(batch), task.max_physical_batch_size)
+            norms_and_sum(task.model, task.loss, batch, weigh, max_physical_batch_size=limit, into=running.views)
         self._remember(memory, index, torch.cat(found))
-        return total
+        return running.sum()
 
     def chance(self, found: Tensor, reach: Tensor) -> Tensor:
         """The second coin: both together make batch_size x norm / norm_total, also where the first was cut to 1."""

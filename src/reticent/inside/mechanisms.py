@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from reticent.accounting import Event, Gaussian, Unbounded
-from reticent.errors import require
+from reticent.errors import SettingError, require
+from reticent.inside.lattice import Lattice, Streams
 from reticent.inside.queries import LossGain
 from reticent.inside.sealed import Sealed
 
@@ -23,14 +24,14 @@ class Mechanism(Protocol):
         """What an answer of a full draw, opened so, costs."""
         ...
 
-    def _open(self, sealed: Sealed, rng: np.random.Generator) -> Tensor:
+    def _open(self, sealed: Sealed, streams: Streams) -> Tensor:
         """The noisy answer; only the vault's door calls this."""
         ...
 
 
 @dataclass(frozen=True)
 class GaussianNoise:
-    """Normal noise of standard deviation `noise_multiplier` x sensitivity on every coordinate."""
+    """Normal noise of standard deviation `noise_multiplier` x sensitivity on every coordinate, on a lattice."""
 
     noise_multiplier: float
 
@@ -46,9 +47,16 @@ class GaussianNoise:
             return Unbounded("an answer was released without noise")
         return Gaussian(self.noise_multiplier)
 
-    def _open(self, sealed: Sealed, rng: np.random.Generator) -> Tensor:
-        noise = normal_like(sealed._value, rng)
-        return noise.mul_(self.noise_multiplier * sealed.sensitivity).add_(sealed._value)
+    def _open(self, sealed: Sealed, streams: Streams) -> Tensor:
+        bound = sealed.sensitivity * sealed.slack
+        if self.noise_multiplier == 0:
+            return sealed._value.clone()
+        if not 0 < bound < math.inf:
+            raise SettingError(
+                f"there is no noise for a sensitivity of {sealed.sensitivity}: it must be above 0, finite"
+            )
+        lattice = Lattice.of(sensitivity=bound, std=self.noise_multiplier * bound, size=sealed._value.numel())
+        return lattice.noised(sealed._value, streams)
 
 
 @dataclass(frozen=True)
@@ -84,8 +92,8 @@ class AcceptanceCoin:
         span = math.log(self.high / self.low)
         return self.low * math.exp(min(max(span / 2 + self.influence * gains, 0.0), span))
 
-    def _open(self, sealed: Sealed, rng: np.random.Generator) -> Tensor:
-        kept = rng.random() < self.chance(float(sealed._value))
+    def _open(self, sealed: Sealed, streams: Streams) -> Tensor:
+        kept = streams(0).random() < self.chance(float(sealed._value) / sealed.slack)
         return torch.tensor(1.0 if kept else 0.0)
 
 

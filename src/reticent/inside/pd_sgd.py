@@ -14,6 +14,7 @@ from reticent.accounting import Event, Unbounded
 from reticent.inside.bounds import Bound
 from reticent.inside.drawn import Drawn
 from reticent.inside.draws import Draw, Memory
+from reticent.inside.lattice import Streams
 from reticent.inside.mechanisms import normal_like
 from reticent.inside.sealed import Sealed
 from reticent.inside.settings import RoundSettings
@@ -68,8 +69,8 @@ class FixedNoise:
         """Nothing is proved."""
         return NO_DP
 
-    def _open(self, sealed: Sealed, rng: np.random.Generator) -> Tensor:
-        return normal_like(sealed._value, rng).mul_(self.std).add_(sealed._value)
+    def _open(self, sealed: Sealed, streams: Streams) -> Tensor:
+        return normal_like(sealed._value, streams(0)).mul_(self.std).add_(sealed._value)
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class AsItIs:
         """Nothing is proved."""
         return NO_DP
 
-    def _open(self, sealed: Sealed, rng: np.random.Generator) -> Tensor:  # noqa: ARG002
+    def _open(self, sealed: Sealed, streams: Streams) -> Tensor:  # noqa: ARG002
         return sealed._value
 
 

@@ -12,12 +12,18 @@ from reticent.errors import ModelError
 from reticent.gradients import norms, norms_and_sum
 from reticent.inside.bounds import Bound, enforced
 from reticent.inside.drawn import Drawn
+from reticent.inside.rounding import Running, at_once
 from reticent.inside.settings import RoundSettings
+from reticent.inside.store import examples_in
 from reticent.inside.task import Task
 
 
 class Query(Protocol):
-    """Promise: one example more or less moves the answer by at most `sensitivity`."""
+    """Promise: one example more or less moves the answer by at most `sensitivity`, in real arithmetic.
+
+    What rounding adds is made up for by noise. A query may say `summed_in`, the type that its sums are made in, which
+    is float64 if it does not; None, where its sensitivity leaves room enough for rounding.
+    """
 
     @property
     def sensitivity(self) -> float:
@@ -42,14 +48,23 @@ class GradientSum:
         """What the bound promises."""
         return self.bound.sensitivity(self.settings)
 
+    @property
+    def summed_in(self) -> torch.dtype:
+        """The type of the parameters."""
+        return self.task.flat.vector.dtype
+
     def answer(self, drawn: Drawn) -> Tensor:
         """Add up the gradients, each with the weight that its norm earns."""
-        task = self.task
-        total = torch.zeros_like(task.flat.vector)
-        views = task.flat.views(total)
-        limit = task.max_physical_batch_size
+        task, running = self.task, Running(self.task.flat)
+
+        def weigh(found: Tensor) -> Tensor:
+            running.begin()
+            return self._weigh(found)
+
         for batch in drawn.batches():
-            norms_and_sum(task.model, task.loss, batch, self._weigh, max_physical_batch_size=limit, into=views)
+            limit = at_once(examples_in(batch), task.max_physical_batch_size)
+            norms_and_sum(task.model, task.loss, batch, weigh, max_physical_batch_size=limit, into=running.views)
+        total = running.sum()
         if not torch.isfinite(total).all():
             raise ModelError(
                 "the sum of gradients is not finite although every part of it is: the model overflows; lower the "
@@ -96,6 +111,8 @@ class LossChange:
     task: Task
     before: Tensor
     limit: float
+    summed_in: None = None
+    """A mean that is cut cannot leave the cut, however it is rounded."""
 
     @property
     def sensitivity(self) -> float:

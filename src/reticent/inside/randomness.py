@@ -1,34 +1,43 @@
-"""Randomness: all secret randomness, a fresh stream for every place it is needed, from one key."""
+"""Randomness: all secret randomness, a fresh cryptographic stream for every place it is needed, from one key."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
 import os
-from typing import Any
+import weakref
+from typing import Any, NoReturn
 
 import numpy as np
+from randomgen import AESCounter
 
 from reticent.errors import SettingError
+
+GENERATOR = (
+    "secret randomness is AES-128 in counter mode, keyed for each place in the run with BLAKE2b from 256 secret bits"
+)
+"""What every guarantee rests on."""
 
 
 class Randomness:
     """Streams of secret randomness, one for each place in a run.
 
-    Two streams never overlap and the same place gives the same stream again, so a round that a crash cut short can be
-    replayed with the same draw and the same noise. torch's own generator is not used: on a CPU it keeps 32 bits of its
-    seed, few enough to try them all.
+    Two places share a stream with no more chance than two random keys are equal, and the same place gives the same
+    stream again, so a round that a crash cut short can be replayed with the same draw and the same noise. The key is
+    for one run in one process: it can be neither copied nor forked, since the same noise on other values reveals them.
 
     >>> randomness = Randomness.from_seed(7)
     >>> randomness.stream(3, "noise", 0).random() == randomness.stream(3, "noise", 0).random()
     True
-    >>> randomness.seeded, Randomness.fresh().seeded
-    (True, False)
+    >>> randomness, Randomness.fresh()
+    (Randomness(seeded=True), Randomness(seeded=False))
     """
 
     def __init__(self, key: bytes, *, seeded: bool):
-        self._key = key
+        self._key: bytes | None = key
+        self._process = os.getpid()
         self.seeded = seeded
+        _HOLDERS.add(self)
 
     @classmethod
     def fresh(cls) -> Randomness:
@@ -49,16 +58,49 @@ class Randomness:
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint must keep, and keep secret, to go on with the same randomness."""
-        return {"key": self._key, "seeded": self.seeded}
+        return {"key": self._secret(), "seeded": self.seeded}
 
     def stream(self, *place: int | str) -> np.random.Generator:
-        """The stream that belongs to a place, such as (round, "noise", 0)."""
-        digest = hashlib.blake2b(repr(place).encode(), key=self._key, digest_size=32).digest()
-        return np.random.Generator(np.random.SFC64(int.from_bytes(digest)))
+        """The stream that belongs to a place, such as (round, "noise", 0, block).
+
+        `key` and `counter` are taken as they are; `seed` would be folded by a generator that can be inverted.
+        """
+        digest = hashlib.blake2b(repr(place).encode(), key=self._secret(), digest_size=32).digest()
+        key, counter = int.from_bytes(digest[:16], "little"), int.from_bytes(digest[16:], "little")
+        return np.random.Generator(AESCounter(key=key, counter=counter))  # type: ignore[arg-type] # its stubs hide the base
 
     def seal(self, *parts: bytes | memoryview) -> str:
         """A keyed fingerprint: equal for equal bytes, and without the key it says nothing about them."""
-        mac = hmac.new(self._key, digestmod="sha256")
+        mac = hmac.new(self._secret(), digestmod="sha256")
         for part in parts:
             mac.update(part)
         return mac.hexdigest()[:32]
+
+    def _secret(self) -> bytes:
+        if self._key is None or self._process != os.getpid():
+            raise SettingError(
+                f"this randomness belongs to process {self._process}: in a forked one the same noise would fall on "
+                "other values and reveal them. Start a new run in the new process."
+            )
+        return self._key
+
+    def __repr__(self) -> str:
+        return f"Randomness(seeded={self.seeded})"
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        """Refuse `copy`, `deepcopy` and `pickle`, which all pass here."""
+        raise SettingError(
+            "the key of a run's randomness cannot be copied or pickled, nor can a run that holds it: the same noise "
+            "on other values would reveal them. Start a new run, or resume a stored one from its folder."
+        )
+
+
+_HOLDERS: weakref.WeakSet[Randomness] = weakref.WeakSet()
+
+
+def _forget() -> None:
+    for holder in _HOLDERS:
+        holder._key = None
+
+
+os.register_at_fork(after_in_child=_forget)

@@ -16,5 +16,7 @@ class Sealed:
     _value: Tensor = field(repr=False)
     sensitivity: float
     draw: Draw = field(repr=False)
+    slack: float = 1.0
+    """How much further than its sensitivity rounding may move it: noise makes up for it."""
     query: object = field(default=None, repr=False)
     """What was asked: noise may be proved for some questions only."""

@@ -121,6 +121,15 @@ def leaves(batch: Batch) -> list[Tensor]:
     return list(tensors(batch))
 
 
+def examples_in(batch: Batch) -> int:
+    """How many examples a batch has.
+
+    >>> examples_in({"words": torch.zeros(3, 5), "label": torch.zeros(3)})
+    3
+    """
+    return len(leaves(batch)[0])
+
+
 def as_bytes(value: Tensor) -> memoryview:
     """A tensor's memory, for fingerprints."""
     return value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from reticent.accounting import Allowance, Entry, Event, Ledger, Unbounded
@@ -19,6 +21,7 @@ from reticent.inside.mechanisms import Mechanism
 from reticent.inside.probe import Opening, Probe
 from reticent.inside.queries import Query
 from reticent.inside.randomness import Randomness
+from reticent.inside.rounding import slack
 from reticent.inside.sealed import Sealed
 from reticent.inside.settings import RoundSettings
 from reticent.inside.store import Batch, Device, Store, as_bytes, blank, leaves, moved
@@ -114,8 +117,10 @@ class Vault:
         rng = self._randomness.stream(self._round, "ask", self._asks)
         self._asks += 1
         drawn = Drawn(draw, rng, self.memory, self._examples, self._device)
+        summed_in = getattr(query, "summed_in", torch.float64)
+        room = 1.0 if summed_in is None else slack(draw.settings.batch_size, summed_in)
         with self._guard():
-            sealed = Sealed(carefully(query, drawn), query.sensitivity, draw, query)
+            sealed = Sealed(carefully(query, drawn), query.sensitivity, draw, room, query)
             look = self._randomness.stream(self._round, "look", self._asks)
             if self._round == 0 or look.random() < CHANCE:
                 look_again(query, drawn, look)
@@ -126,9 +131,9 @@ class Vault:
         event = sealed.draw.amplify(mechanism.event())
         _refuse_unproved(sealed, mechanism, event)
         self._charge(event, sealed)
-        rng = self._randomness.stream(self._round, "noise", self._noises)
+        streams = partial(self._randomness.stream, self._round, "noise", self._noises)
         self._noises += 1
-        released = mechanism._open(sealed, rng)
+        released = mechanism._open(sealed, streams)
         return released if self._probe is None else self._probe.saw(sealed, event, released)
 
     def watch(self, replay: Sequence[Opening] = ()) -> Probe:

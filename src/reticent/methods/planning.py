@@ -22,6 +22,9 @@ from reticent.accounting.claims.claimed import Orders, PaperClaim
 from reticent.accounting.pricing import Accountant
 from reticent.errors import SettingError
 from reticent.inside import RoundSettings
+from reticent.inside.lattice import LAW
+from reticent.inside.randomness import GENERATOR
+from reticent.inside.rounding import COVERED_BY_TEST
 from reticent.methods import solving
 from reticent.methods.method import Method
 from reticent.methods.solving import tally
@@ -98,10 +101,18 @@ class Plan:
             covers=("every release of training: the weights after every round, the final model, and when it stopped",),
             excludes=(
                 "choices made by looking at the data before the run (settings, preprocessing)",
-                "floating-point and timing side channels",
+                "timing side channels",
                 "the folder of a run that is still going: its checkpoint holds the key of its randomness",
             ),
-            assumptions=(self._known(), APART, *proof.assumptions, *_promises(self.method)),
+            assumptions=(
+                self._known(),
+                APART,
+                *proof.assumptions,
+                *_promises(self.method),
+                GENERATOR,
+                LAW,
+                COVERED_BY_TEST,
+            ),
             seeded=seeded,
         )
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from torch import Tensor
 
+from reticent.inside.lattice import Streams
 from reticent.inside.mechanisms import GaussianNoise
 from reticent.inside.planted.bug import Code, bug
 from reticent.inside.randomness import Randomness
@@ -17,14 +17,14 @@ from reticent.inside.vault import Vault
 
 @bug(GaussianNoise, "_open", "the noise is forgotten")
 def _no_noise(_right: Code) -> Code:
-    return lambda _self, sealed, _randomness: sealed._value.clone()
+    return lambda _self, sealed, _streams: sealed._value.clone()
 
 
 def _rescaled(right: Code, factor: Callable[[Sealed], float]) -> Code:
     """The same noise, times a factor."""
 
-    def opened(self: GaussianNoise, sealed: Sealed, rng: np.random.Generator) -> Tensor:
-        noise: Tensor = right(self, sealed, rng) - sealed._value
+    def opened(self: GaussianNoise, sealed: Sealed, streams: Streams) -> Tensor:
+        noise: Tensor = right(self, sealed, streams) - sealed._value
         return sealed._value + factor(sealed) * noise
 
     return opened
@@ -47,8 +47,8 @@ def _noise_without_clip_norm(right: Code) -> Code:
 
 @bug(GaussianNoise, "_open", "the second half of the parameters gets no noise")
 def _noise_on_some(right: Code) -> Code:
-    def opened(self: GaussianNoise, sealed: Sealed, rng: np.random.Generator) -> Tensor:
-        released: Tensor = right(self, sealed, rng)
+    def opened(self: GaussianNoise, sealed: Sealed, streams: Streams) -> Tensor:
+        released: Tensor = right(self, sealed, streams)
         half = released.numel() // 2
         released.view(-1)[half:] = sealed._value.view(-1)[half:]
         return released
@@ -58,8 +58,8 @@ def _noise_on_some(right: Code) -> Code:
 
 @bug(GaussianNoise, "_open", "the noise has the precision of bfloat16")
 def _coarse_noise(right: Code) -> Code:
-    def opened(self: GaussianNoise, sealed: Sealed, rng: np.random.Generator) -> Tensor:
-        noise: Tensor = right(self, sealed, rng) - sealed._value
+    def opened(self: GaussianNoise, sealed: Sealed, streams: Streams) -> Tensor:
+        noise: Tensor = right(self, sealed, streams) - sealed._value
         return sealed._value + noise.bfloat16().to(noise.dtype)
 
     return opened

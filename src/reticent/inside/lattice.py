@@ -1,0 +1,122 @@
+"""The lattice: an answer and its noise in whole grains, so that no digit of the answer is left below the noise.
+
+The argument is in docs/accounting.md, "Noise on a lattice".
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from reticent.errors import SettingError
+
+LAW = (
+    "noise is normal on a lattice up to the 52 bits of its generator, which may add 2^-42 to epsilon for each number "
+    "released and is not counted"
+)
+"""What every guarantee says of it."""
+
+Streams = Callable[[int], np.random.Generator]
+"""The stream of each block of a release."""
+
+BLOCK = 2**16
+"""Coordinates whose noise comes from one stream: blocks may be made anywhere, in any order."""
+
+ROUNDING = 1e-6
+"""Rounding to grains moves an answer by at most this share of its sensitivity, unless the noise is huge."""
+
+FINEST = 2.0**38
+"""The most grains to a standard deviation: normals have 52 bits, and grains must be far coarser than those."""
+
+REACH = 2.0**51
+"""Answers are cut at so many grains, far beyond any sum; with the noise they stay whole in float64."""
+
+DITHER = 3
+"""The uniform part of the noise is 2^-4 to 2^-3 standard deviations wide: 0.07 % more noise, and nothing of the
+normals' own digits is left."""
+
+AT_MOST = 1.001
+"""The noise on an answer without slack is as large as declared, and at most so much larger, in all its tail."""
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """Noise for one answer: normal of `spread` grains, rounded, and uniform on 2^`bits` grains.
+
+    >>> Lattice.of(sensitivity=1.0, std=2.0, size=100).grain == 2.0**-24
+    True
+    """
+
+    grain: float
+    spread: float
+    bits: int
+
+    @classmethod
+    def of(cls, *, sensitivity: float, std: float, size: int) -> Lattice:
+        """The lattice of an answer of so many coordinates, all from public numbers.
+
+        The normals are made larger by as much as rounding may add to the sensitivity.
+        """
+        length = math.sqrt(size)
+        grain = _power_of_two(max(ROUNDING * sensitivity / length, std / FINEST))
+        larger = grain * length / sensitivity
+        if larger > 2.0**-12:
+            raise SettingError(
+                f"a noise multiplier of {std / sensitivity:g} on {size} numbers leaves nothing of an answer: lower it"
+            )
+        spread = std / grain * (1 + larger)
+        return cls(grain, spread, min(32, max(0, math.frexp(spread)[1] - 1 - DITHER)))
+
+    def noised(self, value: Tensor, streams: Streams) -> Tensor:
+        """The answer on the lattice, with noise; back in its own type, which is post-processing."""
+        flat = value.detach().cpu().reshape(-1).numpy()
+        out = np.empty_like(flat)
+        for block, start in enumerate(range(0, len(flat), BLOCK)):
+            part = slice(start, start + BLOCK)
+            out[part] = self._points(flat[part], streams(block))
+        return torch.from_numpy(out).reshape(value.shape).to(value.device)
+
+    def _points(self, value: NDArray[Any], rng: np.random.Generator) -> NDArray[np.float64]:
+        whole, noise = _scratch(len(value))
+        np.copyto(whole, value)
+        whole *= 1 / self.grain  # exact: a power of two
+        np.rint(whole, out=whole)
+        np.clip(whole, -REACH, REACH, out=whole)
+        whole += self._noise(rng, noise)
+        whole *= self.grain
+        return whole
+
+    def _noise(self, rng: np.random.Generator, noise: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Whole grains of noise."""
+        rng.standard_normal(out=noise)
+        noise *= self.spread
+        np.rint(noise, out=noise)
+        if self.bits:
+            words = rng.bit_generator.random_raw((len(noise) + 1) // 2).view(np.int32)[: len(noise)]
+            words >>= 32 - self.bits
+            noise += words
+        return noise
+
+
+def _power_of_two(most: float) -> float:
+    """The largest that is not above."""
+    return math.ldexp(0.5, math.frexp(most)[1])
+
+
+_KEPT = threading.local()
+
+
+def _scratch(size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Two buffers of a block that stay in cache: fresh pages would cost as much as the arithmetic."""
+    if not hasattr(_KEPT, "pair"):
+        _KEPT.pair = np.empty(BLOCK), np.empty(BLOCK)
+    one, two = _KEPT.pair
+    return one[:size], two[:size]

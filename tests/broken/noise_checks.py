@@ -1,0 +1,85 @@
+"""Fast checks of where the noise comes from and where it lies; each mutant beside this file makes one of them fail."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import torch
+from randomgen import AESCounter
+
+from reticent.accounting import Gaussian, Ledger, Planned
+from reticent.inside import Everyone, GaussianNoise, Randomness, RoundSettings, Sealed, Vault, as_store
+from reticent.inside.lattice import BLOCK, Lattice
+
+
+def opened(value: torch.Tensor, place: int = 0) -> torch.Tensor:
+    """What the door makes of a value: the real mechanism with the real streams."""
+    sealed = Sealed(value, 1.0, Everyone().draw(RoundSettings(10, 10, 1.0, 1.0), np.random.default_rng(0), {}))
+    return GaussianNoise(1.0)._open(sealed, partial(Randomness.from_seed(0).stream, place, "noise", 0))
+
+
+def no_digit_is_left_below_the_noise() -> None:
+    """Whatever the value, answers are whole grains; values that round alike give the same answer, bit for bit."""
+    grain = Lattice.of(sensitivity=1.0, std=1.0, size=1000).grain
+    value = torch.randn(1000, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) * 100
+    answer = opened(value) / grain
+    assert torch.equal(answer, answer.round())
+    near = ((value / grain).round() + 0.4) * grain
+    assert torch.equal(opened(near), opened(near - 0.8 * grain))
+
+
+def noise_makes_up_for_rounding() -> None:
+    """The furthest that rounding lets two sums apart, over the noise, is no more than was charged."""
+    for size, noise in ((1, 1.0), (1000, 0.5), (10**6, 4.0), (100, 1e6)):
+        lattice = Lattice.of(sensitivity=1.0, std=noise, size=size)
+        moved = 1.0 + lattice.grain * math.sqrt(size)
+        assert moved / (lattice.spread * lattice.grain) <= (1 + 1e-12) / noise
+
+
+def streams_cannot_be_computed_back() -> None:
+    """Every stream is AES under a key of its own."""
+    stream = Randomness.from_seed(0).stream(1, "noise", 2, 3)
+    assert isinstance(stream.bit_generator, AESCounter)
+    again = AESCounter(key=0, counter=0)
+    again.state = stream.bit_generator.state
+    assert np.array_equal(stream.bit_generator.random_raw(8), again.random_raw(8))
+
+
+def blocks_have_noise_of_their_own() -> None:
+    """No two blocks of an answer, nor two answers, share noise."""
+    nothing = torch.zeros(3 * BLOCK, dtype=torch.float64)
+    parts = torch.cat([opened(nothing), opened(nothing, place=1)]).reshape(6, BLOCK)
+    apart = torch.corrcoef(parts) - torch.eye(6)
+    assert apart.abs().max() < 6 / math.sqrt(BLOCK)
+
+
+def noise_makes_up_for_float32() -> None:
+    """The noise on a sum of many float32 gradients is larger by what their rounding may add."""
+
+    class Sum:
+        sensitivity = 1.0
+        summed_in = torch.float32
+
+        def answer(self, _drawn: object) -> torch.Tensor:
+            return torch.zeros(1)
+
+    room = Vault(
+        as_store((torch.zeros(2048, 1),)),
+        randomness=Randomness.from_seed(0),
+        ledger=Ledger(),
+        allowance=Planned([Gaussian(1.0)]),
+    )
+    found = room.ask(Sum(), room.draw(Everyone(), RoundSettings(2048, 2048, 1.0, 1.0))).slack
+    assert found >= 1 + 2 * 9 * 2048 * 2.0**-24
+
+
+CHECKS: list[Callable[[], None]] = [
+    no_digit_is_left_below_the_noise,
+    noise_makes_up_for_rounding,
+    streams_cannot_be_computed_back,
+    blocks_have_noise_of_their_own,
+    noise_makes_up_for_float32,
+]

@@ -1,0 +1,56 @@
+"""Mutants of the noise: where it comes from and where it lies."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import noise_checks as checks
+import numpy as np
+import torch
+from broken_mutants import mutant
+
+import reticent.inside.vault as vault
+from reticent.inside import GaussianNoise, Randomness
+from reticent.inside.lattice import Lattice
+
+
+@mutant(GaussianNoise, "_open", checks.no_digit_is_left_below_the_noise)
+def noise_without_a_lattice(_right: Any) -> Any:
+    def opened(self: GaussianNoise, sealed: Any, streams: Any) -> torch.Tensor:
+        noise = torch.from_numpy(streams(0).standard_normal(tuple(sealed._value.shape)))
+        return sealed._value + self.noise_multiplier * sealed.sensitivity * noise
+
+    return opened
+
+
+@mutant(Lattice, "_points", checks.no_digit_is_left_below_the_noise)
+def only_the_noise_is_rounded(_right: Any) -> Any:
+    return lambda self, value, rng: value + self.grain * self._noise(rng, np.empty(len(value)))
+
+
+@mutant(Lattice, "of", checks.noise_makes_up_for_rounding)
+def lattice_without_the_larger_noise(right: Any) -> Any:
+    def of(cls: type[Lattice], **public: Any) -> Lattice:
+        made = right(cls, **public)
+        return dataclasses.replace(made, spread=public["std"] / made.grain)
+
+    return classmethod(of)
+
+
+@mutant(Randomness, "stream", checks.streams_cannot_be_computed_back)
+def generator_that_can_be_inverted(_right: Any) -> Any:
+    def stream(self: Randomness, *place: Any) -> np.random.Generator:
+        return np.random.Generator(np.random.SFC64(int(self.seal(repr(place).encode()), 16)))
+
+    return stream
+
+
+@mutant(Randomness, "stream", checks.blocks_have_noise_of_their_own)
+def one_stream_for_all_blocks(right: Any) -> Any:
+    return lambda self, *place: right(self, *(place[:3] if "noise" in place else place))
+
+
+@mutant(vault, "slack", checks.noise_makes_up_for_float32)
+def rounding_in_float32_forgotten(_right: Any) -> Any:
+    return lambda batch_size, summed_in: 1.0

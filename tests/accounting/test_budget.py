@@ -11,7 +11,6 @@ from reticent.accounting import (
     Budget,
     Gaussian,
     Guarantee,
-    NoisyMax,
     Planned,
     RenyiFilter,
     Subsampled,
@@ -19,8 +18,6 @@ from reticent.accounting import (
     curve,
     price,
 )
-from reticent.accounting.budget import ConcentratedFilter
-from reticent.accounting.renyi.concentrated import rho_for
 from reticent.errors import BudgetSpent, SettingError, UnknownName
 
 STEP = Subsampled(0.1, Gaussian(2.0))
@@ -92,19 +89,6 @@ def test_one_order_is_as_good_as_a_plan_at_that_order_and_no_better() -> None:
             allowance.spend(event)
             events.append(event)
     assert 0.99 < price(events, 1e-5, accountant="rdp").epsilon <= 1.0
-
-
-def test_the_zcdp_filter() -> None:
-    allowance = ConcentratedFilter(1.0, 1e-5)
-    count = 0
-    while allowance.covers(NoisyMax(0.05)):
-        allowance.spend(NoisyMax(0.05))
-        count += 1
-    assert count == math.floor(rho_for(1.0, 1e-5) / 0.00125)
-    assert allowance.price(1e-5).epsilon == 1.0
-    assert not allowance.covers(STEP)  # a subsampled Gaussian is not zCDP with a useful constant
-    with pytest.raises(BudgetSpent):
-        allowance.spend(STEP)
 
 
 def test_without_a_guarantee_everything_goes_and_nothing_is_promised() -> None:

@@ -200,3 +200,6 @@ def test_the_cap_takes_its_share_of_delta() -> None:
     main = 1e-5 - (1 + math.exp(tight)) * capped_mass({SelectiveRelease(attempt, 170): 200})
     assert to_epsilon(ORDERS, 200 * curve(SelectiveRelease(attempt)), main)[0] <= tight
     assert math.isinf(epsilon({SelectiveRelease(attempt, 20): 200}, 1e-5))
+    quiet = SelectiveAttempt(1.0, 0.02, 0.0, 0.9, 0.9)
+    assert epsilon({SelectiveRelease(quiet): 1}, 1e-5) > 700
+    assert math.isinf(epsilon({SelectiveRelease(quiet, 312): 1}, 1e-5))  # exp(epsilon) outgrows any cut

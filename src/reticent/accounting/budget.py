@@ -13,7 +13,6 @@ import numpy as np
 from reticent.accounting.adjacency import Adjacency, check_adjacency
 from reticent.accounting.events import Event, SelectiveRelease, Tally
 from reticent.accounting.pricing import Accountant, Price, check_accountant, check_delta, price
-from reticent.accounting.renyi.concentrated import epsilon_of, rho, rho_for
 from reticent.accounting.renyi.conversions import overhead
 from reticent.accounting.renyi.curves import curve
 from reticent.accounting.renyi.replaced import replaced
@@ -127,40 +126,6 @@ class RenyiFilter:
         epsilon = self.epsilon if delta == self.delta else max(0.0, self.limit + float(overhead(self.order, delta)))
         why = f"Renyi filter of order {self.order:g}, fixed before the run"
         return Price(epsilon, delta, "rdp", self.order, epsilon, None, why, self.adjacency)
-
-
-class ConcentratedFilter:
-    """For full-batch releases chosen during the run: their rho summed, never above the budget's.
-
-    Whitehouse et al. 2023. What may be said is the budget, never the realised spend.
-
-    >>> from reticent.accounting.events import Gaussian
-    >>> filter = ConcentratedFilter(1.0, 1e-5)
-    >>> filter.covers(Gaussian(5.0)), filter.covers(Gaussian(4.0))
-    (True, False)
-    """
-
-    def __init__(self, epsilon: float, delta: float):
-        Budget(epsilon, delta)
-        self.epsilon, self.delta = epsilon, delta
-        self.limit = rho_for(epsilon, delta)
-        self.spent = 0.0
-
-    def covers(self, event: Event) -> bool:
-        """Whether the sum of rho stays within the limit."""
-        return self.spent + rho(event) <= self.limit
-
-    def spend(self, event: Event) -> None:
-        """Add the event's rho to the sum."""
-        if not self.covers(event):
-            raise BudgetSpent(f"{event} would pass the filter's budget of epsilon {self.epsilon}: nothing was released")
-        self.spent += rho(event)
-
-    def price(self, delta: float, accountant: Accountant = "best") -> Price:
-        """The filter's own budget, at the delta asked for."""
-        _refuse_pld(accountant)
-        epsilon = self.epsilon if delta == self.delta else epsilon_of(self.limit, delta)
-        return Price(epsilon, delta, "rdp", None, epsilon, None, f"zCDP filter of rho {self.limit:.6g}, all orders")
 
 
 def _refuse_pld(accountant: Accountant) -> None:

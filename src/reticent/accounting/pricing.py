@@ -15,6 +15,7 @@ from reticent.accounting.adjacency import Adjacency, check_adjacency
 from reticent.accounting.coarse import coarsen
 from reticent.accounting.events import Event, SelectiveRelease, Tally
 from reticent.accounting.losses import pld as losses
+from reticent.accounting.losses.gaussian import LARGEST
 from reticent.accounting.renyi.conversions import to_epsilon
 from reticent.accounting.renyi.curves import ORDERS, curve, why_infinite
 from reticent.accounting.renyi.replaced import replaced
@@ -174,7 +175,7 @@ def _with_cap(convert: Callable[[float], Found], delta: float, cut: float) -> Fo
     """Epsilon when the cap takes (1 + exp(epsilon)) x cut of delta: each of the two datasets has its share."""
     guess = 0.0
     while True:
-        left = delta - (1 + math.exp(min(guess, 700.0))) * cut
+        left = delta - (1 + math.exp(guess)) * cut if guess < LARGEST else 0.0
         if left <= 0:
             return math.inf, None
         needed, order = convert(left)

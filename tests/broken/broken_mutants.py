@@ -62,9 +62,11 @@ class Mutant:
 MUTANTS: list[Mutant] = []
 
 
-def mutant(owner: Any, attribute: str, caught_by: Callable[[], None]) -> Callable[[Any], Any]:
+def mutant(
+    owner: Any, attribute: str, caught_by: Callable[[], None], among: list[Mutant] = MUTANTS
+) -> Callable[[Any], Any]:
     def note(broken: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        MUTANTS.append(Mutant(broken.__name__.replace("_", "-"), owner, attribute, broken, caught_by))
+        among.append(Mutant(broken.__name__.replace("_", "-"), owner, attribute, broken, caught_by))
         return broken
 
     return note

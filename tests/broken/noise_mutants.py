@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from typing import Any
 
 import noise_checks as checks
 import numpy as np
 import torch
-from broken_mutants import mutant
+from broken_mutants import Mutant
+from broken_mutants import mutant as any_mutant
 
 import reticent.inside.vault as vault
 from reticent.inside import GaussianNoise, Randomness
 from reticent.inside.lattice import Lattice
+
+MUTANTS: list[Mutant] = []
+mutant = partial(any_mutant, among=MUTANTS)
 
 
 @mutant(GaussianNoise, "_open", checks.no_digit_is_left_below_the_noise)

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import broken_checks
+import broken_mutants
 import noise_checks
-import noise_mutants  # noqa: F401 - its mutants join the others
+import noise_mutants
 import pytest
-from broken_mutants import MUTANTS, Mutant
+from broken_mutants import Mutant
 
 from reticent.audits.findings import attempted
 from reticent.audits.verdict import PROBES
 from reticent.inside.planted import Bug, bugs
 from reticent.methods import dpsgd
+
+MUTANTS = [*broken_mutants.MUTANTS, *noise_mutants.MUTANTS]
 
 
 @pytest.mark.parametrize("check", [*broken_checks.CHECKS, *noise_checks.CHECKS], ids=lambda check: check.__name__)

@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import time
 from collections.abc import Callable
 from functools import partial
 
 from reticent.accounting import Budget, Gaussian, Planned, RenyiFilter, Subsampled, calibrate, price
-from reticent.accounting.numbers import Numbers
 from reticent.accounting.renyi.dpis import ImportancePlan
-from reticent.accounting.solve import solve
+from reticent.methods import Method, dpsur, noise_decay, plan
 
 DELTA = 1e-5
-TEST = {"validation_rate": 256 / 60000, "validation_noise": 0.8}
 
 
 def seconds(run: Callable[[], object]) -> float:
@@ -58,8 +55,9 @@ def dpis() -> None:
     plan.schedule([1 - 0.7 * epoch / 29 for epoch in range(30)])
 
 
-def hidden(method: str, **numbers: object) -> Callable[[], object]:
-    return lambda: solve(method, Numbers(epsilon=3.0, **numbers))  # type: ignore[arg-type]
+def noise_of(method: Method, *, size: int, batch_size: float, rounds: int) -> Callable[[], object]:
+    """Find the least noise of a method, as a run would."""
+    return lambda: plan(method, size=size, batch_size=batch_size, rounds=rounds, budget=Budget(3.0, DELTA))
 
 
 MEASURED: dict[str, tuple[Callable[[], float], float]] = {
@@ -68,19 +66,18 @@ MEASURED: dict[str, tuple[Callable[[], float], float]] = {
     "adding a step to a plan": (lambda: live(Planned({Subsampled(0.01, Gaussian(50.0)): 10**6})), 1e-3),
     "adding a step to a filter": (lambda: live(RenyiFilter(8, 50.0, DELTA)), 1e-3),
     "noise of DP-SGD, slowest of 18": (worst_noise, 3.0),
-    "noise of DPSUR, route S": (lambda: seconds(hidden("dpsur", sample_rate=0.0341, attempts=2000, **TEST)), 30.0),
-    "noise of DPSUR, route C": (
-        lambda: seconds(hidden("dpsur", sample_rate=0.0341, accepted=500, route="C", **TEST)),
+    "noise of DPSUR, every attempt": (
+        lambda: seconds(noise_of(dpsur(validation_noise=0.8), size=60_000, batch_size=2048, rounds=2000)),
         30.0,
     ),
-    "noise of SA-DPSGD, route C": (
-        lambda: seconds(hidden("sa_dpsgd", sample_rate=0.01, accepted=500, route="C", max_rejections=10)),
+    "noise of DPSUR, accepted updates": (
+        lambda: seconds(
+            noise_of(dpsur(validation_noise=0.8, hidden_attempts=True), size=60_000, batch_size=2048, rounds=500)
+        ),
         30.0,
     ),
     "noise decay over 50 epochs": (
-        lambda: seconds(
-            hidden("noise_decay", sample_rate=0.01, steps=5000, shares=tuple(math.exp(-0.01 * t) for t in range(50)))
-        ),
+        lambda: seconds(noise_of(noise_decay(), size=10_000, batch_size=100, rounds=5000)),
         30.0,
     ),
     "plan and schedule of DPIS, 30 epochs": (lambda: seconds(dpis), 30.0),

@@ -48,7 +48,7 @@ def drawing(examples: int) -> Step:
     from reticent.inside.settings import RoundSettings
 
     rng, settings = np.random.default_rng(0), RoundSettings(examples, 256, 1.0, 1.0)
-    return lambda: Poisson().draw(settings, rng, {})
+    return lambda: Poisson().draw(settings, settings.size, rng, {})
 
 
 def measure(curve: str, value: int, who: str) -> dict[str, float]:

@@ -106,7 +106,7 @@ def not_a_number() -> None:
 
 def batch_norm_refused() -> None:
     """A layer that mixes examples is refused before the run."""
-    model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2, track_running_stats=False))
     pair = torch.randn(8, 2), torch.zeros(8, dtype=torch.long)
     try:
         Run(model, torch.optim.SGD(model.parameters(), lr=1.0), pair, method=PLAIN, batch_size=4, rounds=1, delta=1e-5)

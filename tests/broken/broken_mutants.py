@@ -136,7 +136,7 @@ def not_a_number_passes(_right: Any) -> Any:
     return lambda weights, norms: weights
 
 
-@mutant(train, "check", checks.batch_norm_refused)
+@mutant(usable, "check", checks.batch_norm_refused)
 def batch_norm_accepted(_right: Any) -> Any:
     return lambda *args, **rest: None
 

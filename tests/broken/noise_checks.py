@@ -17,7 +17,7 @@ from reticent.inside.lattice import BLOCK, Lattice
 
 def opened(value: torch.Tensor, place: int = 0) -> torch.Tensor:
     """What the door makes of a value: the real mechanism with the real streams."""
-    sealed = Sealed(value, 1.0, Everyone().draw(RoundSettings(10, 10, 1.0, 1.0), np.random.default_rng(0), {}))
+    sealed = Sealed(value, 1.0, Everyone().draw(RoundSettings(10, 10, 1.0, 1.0), 10, np.random.default_rng(0), {}))
     return GaussianNoise(1.0)._open(sealed, partial(Randomness.from_seed(0).stream, place, "noise", 0))
 
 

@@ -29,7 +29,7 @@ def on_the_lattice(lattice: Lattice, value: Tensor) -> Tensor:
 
 
 def released(value: Tensor, sensitivity: float = 1.0, noise: float = 1.0) -> Tensor:
-    draw = Everyone().draw(RoundSettings(10, 10, 1.0, 1.0), np.random.default_rng(0), {})
+    draw = Everyone().draw(RoundSettings(10, 10, 1.0, 1.0), 10, np.random.default_rng(0), {})
     return GaussianNoise(noise)._open(Sealed(value, sensitivity, draw), streams())
 
 

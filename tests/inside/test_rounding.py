@@ -22,7 +22,7 @@ def total(x: Tensor, limit: int | None = None) -> Tensor:
     model = nn.Linear(x.shape[1], 1, bias=False)
     settings = RoundSettings(len(x), len(x), 1.0, 1.0)
     rng = np.random.default_rng(0)
-    drawn = Drawn(Everyone().draw(settings, rng, {}), rng, {}, as_store((x,)))
+    drawn = Drawn(Everyone().draw(settings, len(x), rng, {}), rng, {}, as_store((x,)))
     return GradientSum(Task(model, first_output, Flat(model), limit), Clip(), settings).answer(drawn)
 
 

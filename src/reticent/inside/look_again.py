@@ -14,7 +14,7 @@ from reticent.inside.task import Task
 
 CHANCE = 1 / 50
 """Of a query to be looked at again; the first is, always. An error lasts 50 rounds on average, at 2 % of the cost."""
-ROWS, ALONE = 64, 3
+ROWS, ALONE = 64, 8
 """So many of the examples drawn are looked at, and so many of these by themselves."""
 
 
@@ -30,7 +30,7 @@ def look_again(query: Query, drawn: Drawn, rng: np.random.Generator) -> None:
     rows = chosen(batch, torch.arange(min(size(batch), ROWS)))
     count = size(rows)
     half = torch.from_numpy(rng.random(count) < 0.5)
-    some = torch.from_numpy(rng.integers(0, count, min(count, ALONE)))
+    some = torch.from_numpy(rng.choice(count, min(count, ALONE), replace=False))
     try:
         limit = task.max_physical_batch_size
         apart = gradients_are_own(task.model, task.loss, rows, half, max_physical_batch_size=limit)

@@ -193,22 +193,23 @@ def test_a_folder_does_not_tell_how_many_there_are(tmp_path: Path) -> None:
         data="digits", size=1500, epsilon=3.0, epochs=1, statistics_noise=30.0, centre=30.0, model="linear", seed=0
     )
     record = perform(Job(name="declared", label="dpsgd", recipe=recipe), tmp_path, lambda _done, _total: None)
-    assert record["status"] == "done", record["error"]
-    assert record["examples"] == 1500
-    assert record["guarantee"]["adjacency"] == "add-or-remove"
+    assert record.status == "done", record.error
+    assert record.examples == 1500
+    assert record.guarantee is not None
+    assert record.guarantee.adjacency == "add-or-remove"
     for name in ("result.json", "card.json", "record.json", "rounds.jsonl", "ledger.jsonl"):
         assert re.search(r"(?<![\w.])1437(?![\w.])", (tmp_path / name).read_text()) is None
-    assert check_stored(tmp_path).holds
+    assert check_stored(tmp_path, record.guarantee).holds
 
 
 def test_a_replaced_promise_holds_for_what_is_stored(tmp_path: Path) -> None:
-    answer = train(Recipe(data="digits", adjacency="replace", epsilon=3.0, epochs=1, seed=0), tmp_path)
-    assert answer["guarantee"]["adjacency"] == "replace"
-    assert 2.9 < answer["guarantee"]["epsilon"] <= 3.0
-    found = check_stored(tmp_path)
-    assert found.figures["ledger"] == pytest.approx(answer["guarantee"]["epsilon"])
+    guarantee = train(Recipe(data="digits", adjacency="replace", epsilon=3.0, epochs=1, seed=0), tmp_path).guarantee
+    assert guarantee.adjacency == "replace"
+    assert 2.9 < guarantee.epsilon <= 3.0
+    found = check_stored(tmp_path, guarantee)
+    assert found.figures["ledger"] == pytest.approx(guarantee.epsilon)
     last = json.loads((tmp_path / "rounds.jsonl").read_text().splitlines()[-1])
-    assert last["epsilon_if_planned"] == pytest.approx(answer["guarantee"]["epsilon"])
+    assert last["epsilon_if_planned"] == pytest.approx(guarantee.epsilon)
 
 
 def test_a_recipe_plans_by_the_declared_size() -> None:

@@ -9,6 +9,7 @@ from typing import get_args
 
 from reticent.accounting import Guarantee
 from reticent.accounting.guarantee import Status
+from reticent.errors import DataError, UnknownName
 from reticent.results.fields import Fields
 
 
@@ -30,7 +31,10 @@ def read_guarantee(said: Fields) -> Guarantee:
     said.get("seeded", bool)
     if (claim := said.part("as_claimed")) is not None:
         claim.get("epsilon", float), claim.get("refuted", bool), claim.get("text", str)
-    return Guarantee.from_json({"epsilon": None, "route": "", **said.data})
+    try:
+        return Guarantee.from_json({"epsilon": None, "route": "", **said.data})
+    except UnknownName as error:
+        raise DataError(f"{said.where}: {error}") from error
 
 
 @dataclass(frozen=True, kw_only=True)

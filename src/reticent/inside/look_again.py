@@ -24,20 +24,27 @@ def look_again(query: Query, drawn: Drawn, rng: np.random.Generator) -> None:
     A private check: that a run ends so tells one bit about its data, and that its model must not be released.
     """
     task = getattr(query, "task", None)
-    batch = next(drawn.batches(), None) if isinstance(task, Task) else None
-    if not isinstance(task, Task) or batch is None:
+    if not isinstance(task, Task):
         return
+    try:
+        apart = _apart(task, drawn, rng)
+    except ReticentError:
+        raise
+    except Exception:  # an example that cannot be read or evaluated, which counts for nothing
+        return
+    if not apart:
+        raise must_not_be_released()
+
+
+def _apart(task: Task, drawn: Drawn, rng: np.random.Generator) -> bool:
+    batch = next(drawn.batches(), None)
+    if batch is None:
+        return True
     rows = chosen(batch, torch.arange(min(size(batch), ROWS)))
     count = size(rows)
     half = torch.from_numpy(rng.random(count) < 0.5)
     some = torch.from_numpy(rng.choice(count, min(count, ALONE), replace=False))
-    try:
-        limit = task.max_physical_batch_size
-        apart = gradients_are_own(task.model, task.loss, rows, half, max_physical_batch_size=limit)
-        apart = apart and losses_are_own(task.model, task.loss, rows, some)
-    except ReticentError:
-        raise
-    except Exception:  # an example that cannot be evaluated, which counts for nothing
-        return
-    if not apart:
-        raise must_not_be_released()
+    limit = task.max_physical_batch_size
+    return gradients_are_own(task.model, task.loss, rows, half, max_physical_batch_size=limit) and losses_are_own(
+        task.model, task.loss, rows, some
+    )

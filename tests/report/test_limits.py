@@ -7,7 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reticent.attacks import permitted_accuracy, permitted_tpr
+from reticent.attacks import permitted_accuracy
+from reticent.attacks.permitted import permitted_tpr
 from reticent.report.limits import caught_at_most, permitted_curve, right_at_most
 
 epsilons, deltas = st.floats(0.0, 20.0), st.floats(0.0, 0.01)

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from reticent.errors import DataError
-from reticent.report import read, render, write_page
+from reticent.report import read, write_page
 from reticent.report.facts import ROC_POINTS, facts
+from reticent.report.page import render
 from reticent.report.summary import summarise
 
 VENDOR = files("reticent.report") / "vendor"

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from reticent.report import make_statement, read, summarise
-from reticent.report.statement import Statement
+from reticent.report import read, summarise
+from reticent.report.statement import Statement, make_statement
 
 
 def said(folder: Path, name: str) -> Statement:

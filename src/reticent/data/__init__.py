@@ -6,7 +6,7 @@ from reticent.data.catalogue import load, names, resolve
 from reticent.data.examples import Dataset, Examples
 from reticent.data.features.extractors import extract
 from reticent.data.features.scattering import Scattering
-from reticent.data.features.statistics import Moments, release_moments
+from reticent.data.features.statistics import release_moments
 from reticent.data.loading.images import image_folder
 from reticent.data.loading.maps import mapped
 from reticent.data.loading.own import as_examples, describe
@@ -19,7 +19,6 @@ __all__ = [
     "AttackSplit",
     "Dataset",
     "Examples",
-    "Moments",
     "Planted",
     "Scattering",
     "as_examples",

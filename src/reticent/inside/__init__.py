@@ -8,7 +8,7 @@ from reticent.inside.draws import Draw, Everyone, Poisson, Restricted, Sampler
 from reticent.inside.mechanisms import AcceptanceCoin, GaussianNoise, Mechanism
 from reticent.inside.pd_sgd import AsItIs, BatchGradient, Deniable, FixedNoise, Partition
 from reticent.inside.probe import Opening, Probe
-from reticent.inside.queries import GradientSum, LossChange, LossGain, NormSum, Query
+from reticent.inside.queries import GradientSum, LossChange, LossGain, Query
 from reticent.inside.randomness import Randomness
 from reticent.inside.sealed import Sealed
 from reticent.inside.settings import RoundSettings
@@ -39,7 +39,6 @@ __all__ = [
     "LossChange",
     "LossGain",
     "Mechanism",
-    "NormSum",
     "NormTotal",
     "Normalise",
     "Opening",

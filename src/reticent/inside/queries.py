@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from reticent.errors import ModelError
-from reticent.gradients import norms, norms_and_sum
+from reticent.gradients import norms_and_sum
 from reticent.inside.bounds import Bound, enforced
 from reticent.inside.drawn import Drawn
 from reticent.inside.rounding import Running, at_once
@@ -77,28 +77,6 @@ class GradientSum:
         if self.task.diagnostics is not None:
             self.task.diagnostics.saw(found, weights)
         return weights
-
-
-@dataclass(frozen=True, eq=False)
-class NormSum:
-    """The sum of gradient norms, each cut at `limit` (Wei et al. 2022, eq. 11)."""
-
-    task: Task
-    limit: float
-
-    @property
-    def sensitivity(self) -> float:
-        """One norm counts at most `limit`."""
-        return self.limit
-
-    def answer(self, drawn: Drawn) -> Tensor:
-        """Add up the norms; one that is not finite counts nothing."""
-        task = self.task
-        total = torch.zeros((), dtype=torch.float64)
-        for batch in drawn.batches():
-            found = norms(task.model, task.loss, batch, max_physical_batch_size=task.max_physical_batch_size)
-            total += torch.where(torch.isfinite(found), found.clamp(max=self.limit), 0.0).double().sum().cpu()
-        return total
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,13 +8,12 @@ from reticent.models.recurrent import ReviewRnn, rnn
 from reticent.models.registry import build, names
 from reticent.models.residual import WideResNet
 from reticent.models.scattering import scattering_cnn, scattering_linear
-from reticent.models.transformer import VitFeatures, vit
+from reticent.models.transformer import vit
 
 __all__ = [
     "PublicNormalise",
     "ReviewRnn",
     "TemperedSigmoid",
-    "VitFeatures",
     "WideResNet",
     "activation",
     "build",

@@ -2,7 +2,7 @@
 
 from reticent.results.files import ANSWER, RECORD, RESULTS, name_of, read_record, read_result, read_results, to_line
 from reticent.results.parts import ClassAccuracy, Effort, LedgerFacts, Machine, PlainSettings, read_guarantee
-from reticent.results.result import VERSION, Ending, Kind, Result
+from reticent.results.result import VERSION, Kind, Result
 
 __all__ = [
     "ANSWER",
@@ -11,7 +11,6 @@ __all__ = [
     "VERSION",
     "ClassAccuracy",
     "Effort",
-    "Ending",
     "Kind",
     "LedgerFacts",
     "Machine",

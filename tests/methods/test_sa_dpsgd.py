@@ -1,0 +1,50 @@
+"""SA-DPSGD: how it cools, when it is forced to accept, and who is asked."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from laws import Law
+
+from reticent.accounting import Gaussian, Subsampled
+from reticent.errors import SettingError
+from reticent.methods import sa_dpsgd
+from reticent.outside import Annealed, PrivateAnswer, PublicHoldout
+
+
+def test_annealing_keeps_what_helps_and_cools() -> None:
+    gate = Annealed(PrivateAnswer(), cooling=10.0, max_rejections=4)
+    assert gate.chance(-1e9, 50) == gate.chance(0.0, 50) == 1.0
+    assert [round(gate.chance(0.01, kept), 4) for kept in (0, 1, 10)] == [1.0, 0.9048, 0.3679]
+    assert gate.chance(math.nan, 0) == 0.0
+
+
+def test_annealing_on_a_public_holdout() -> None:
+    law = Law(torch.ones(20, 1))
+    gate = Annealed(PublicHoldout(torch.ones(5, 1), torch.zeros(5)), cooling=10.0, max_rejections=4)
+    better, worse = law.proposal(torch.tensor([-0.3]), kept=100, coin=0.999), None
+    assert gate.settle(better).kept
+    worse = law.proposal(torch.tensor([0.3]), kept=100, coin=0.001)
+    assert not gate.settle(worse).kept
+    assert gate.settle(law.proposal(torch.tensor([0.3]), kept=100, coin=0.001, rejections=4)).kept, "forced after mu0"
+    assert len(law.vault.ledger) == 0, "public examples cost nothing"
+
+
+def test_annealing_without_a_holdout_asks_through_the_door() -> None:
+    law = Law(torch.ones(20, 1))
+    gate = Annealed(PrivateAnswer(batch_size=10, noise_multiplier=3.0))
+    with law.vault.round(0):
+        gate.settle(law.proposal(torch.tensor([0.3])))
+    assert law.vault.ledger.tally() == {Subsampled(0.5, Gaussian(3.0)): 1}
+
+
+def test_a_holdout_must_be_called_public() -> None:
+    with pytest.raises(SettingError, match="holdout_is_public=True"):
+        sa_dpsgd(holdout=(torch.ones(5, 1), torch.zeros(5)))
+
+
+def test_hidden_annealing_needs_a_public_judge() -> None:
+    with pytest.raises(SettingError, match="public hold-out"):
+        sa_dpsgd(hidden_attempts=True)

@@ -122,13 +122,15 @@ def shown(found: dict[str, float], mark: str | None = None) -> list[str]:
 
 def in_words(guarantee: Guarantee) -> list[str]:
     """A guarantee for people."""
+    from reticent.accounting.guarantee import round_up
+
     lines = [str(guarantee)]
     if guarantee.route:
         lines.append(f"charged     {guarantee.route.replace('_', ' ')}")
     both = [(name, value) for name, value in (("PLD", guarantee.pld), ("RDP", guarantee.rdp)) if value is not None]
     if both:
         order = f" (order {guarantee.order:g})" if guarantee.order else ""
-        lines.append("accountants " + ", ".join(f"{name} {value:.4f}" for name, value in both) + order)
+        lines.append("accountants " + ", ".join(f"{name} {round_up(value, 4)}" for name, value in both) + order)
     lines += [f"assumes     {text}" for text in guarantee.assumptions]
     if claim := guarantee.as_claimed:
         lines.append(f"claimed     epsilon {claim['epsilon']:.4f}: {claim['text']}")

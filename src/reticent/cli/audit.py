@@ -79,7 +79,9 @@ def _silent(_finding: Finding) -> None:
 
 
 def _in_words(report: Report) -> str:
-    upper = f"epsilon {report.upper:.3f} is claimed" if math.isfinite(report.upper) else "nothing is claimed"
+    from reticent.accounting.guarantee import round_up
+
+    upper = f"epsilon {round_up(report.upper, 3)} is claimed" if math.isfinite(report.upper) else "nothing is claimed"
     line = f"{report.verdict}: epsilon > {report.lower:.3f} is shown, {upper} at delta {report.delta:g}"
     line += f" ({100 * report.confidence:g} % confidence)"
     return line if not report.said_by else f"{line}; said by: {', '.join(report.said_by)}"

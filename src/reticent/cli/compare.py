@@ -121,10 +121,12 @@ def view(total: int) -> Iterator[Watcher]:
 
 def told(result: Result) -> str:
     """One finished run in a line."""
+    from reticent.accounting.guarantee import round_up
+
     if not result.done:
         return f"{result.run}: FAILED: {result.error}"
     accuracy = "not measured" if result.accuracy is None else f"{100 * result.accuracy:.2f} %"
-    epsilon = "no guarantee" if result.epsilon is None else f"epsilon {result.epsilon:.3f} proved"
+    epsilon = "no guarantee" if result.epsilon is None else f"epsilon {round_up(result.epsilon, 3)} proved"
     return f"{result.run}: {accuracy}, {epsilon}, {result.wall_seconds or 0.0:.1f} s"
 
 
@@ -166,6 +168,7 @@ class _Bars:
 
 def in_words(compared: Compared) -> str:
     """The summary of a comparison for people."""
+    from reticent.accounting.guarantee import round_up
     from reticent.report.names import printed
 
     lines = [f"{'method':<22}{'budget':>8}{'proved':>10}{'accuracy':>14}{'to DP-SGD':>11}{'seeds':>7}"]
@@ -174,7 +177,7 @@ def in_words(compared: Compared) -> str:
         accuracy = f"{100 * row.accuracy.mean:.2f} %" if row.accuracy else unknown
         gain = f"{100 * row.gain.mean:+.2f}" if row.gain else ""
         budget = f"{row.target_epsilon:g}" if row.target_epsilon is not None else ""
-        proved = f"{row.epsilon:.3f}" if row.epsilon is not None else "none"
+        proved = round_up(row.epsilon, 3) if row.epsilon is not None else "none"
         lines.append(f"{printed(row.label):<22}{budget:>8}{proved:>10}{accuracy:>14}{gain:>11}{row.seeds:>7}")
     lines += [f"FAILED {name}: {error}" for name, error in compared.failed.items()]
     return "\n".join([*lines, f"page       {compared.page}", f"results    {compared.results}, {compared.csv}"])

@@ -26,9 +26,11 @@ def progress(title: str) -> Iterator[Callable[[Run, Step], None]]:
 
 
 def _spent(run: Run) -> str:
+    from reticent.accounting.guarantee import round_up
+
     epsilon = run.spent()
     return (
-        f"epsilon {epsilon:.2f} if exactly this many rounds had been planned"
+        f"epsilon {round_up(epsilon)} if exactly this many rounds had been planned"
         if epsilon < float("inf")
         else "no epsilon"
     )

@@ -7,6 +7,7 @@ import math
 from dataclasses import asdict
 from pathlib import Path
 
+from reticent.accounting.guarantee import round_up
 from reticent.attacks.signals import confidence
 from reticent.attacks.whitebox import logits_of
 from reticent.audits.by_name import method_for, with_bug
@@ -93,7 +94,7 @@ def _one_run(result: Result, canaries: int | None, *, alpha: float, seed: int) -
     found = judge_one_run(
         scores, planted.included.numpy(), epsilon=guarantee.epsilon, delta=guarantee.delta, alpha=alpha
     )
-    claims = f"{guarantee.epsilon:.3f}" if math.isfinite(guarantee.epsilon) else "nothing"
+    claims = round_up(guarantee.epsilon, 3) if math.isfinite(guarantee.epsilon) else "nothing"
     says = f"{count} canaries prove epsilon > {found.lower:.3f}, the run claims {claims}"
     figures = asdict(found) | {"upper": guarantee.epsilon, "delta": guarantee.delta}
     bounds = Bounds(found.lower, guarantee.epsilon, guarantee.delta)

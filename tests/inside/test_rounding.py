@@ -60,6 +60,24 @@ def test_a_search_finds_no_pair_beyond_half_of_what_is_covered(count: int, width
     assert worst <= (slack(count, torch.float32) - 1) / 2
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("count", "width"), [(512, 1), (2048, 1), (2048, 8)])
+def test_a_climb_stays_within_what_is_covered(count: int, width: int) -> None:
+    """Mix the worst pair so far with fresh ones."""
+    rng, best = torch.Generator().manual_seed(count * width), straddling(count, width, torch.Generator())
+    worst = moved(best, 0)
+    for turn in range(6000):
+        x = straddling(count, width, rng)
+        if turn % 3:
+            mixed, some = best.clone(), torch.randint(0, count, (count // 16,), generator=rng)
+            mixed[some] = x[some]
+            x = mixed
+            x[0], x[0, 0] = 0.0, 1.0
+        if (found := moved(x, 0)) > worst:
+            worst, best = found, x
+    assert worst <= 1 + (slack(count, torch.float32) - 1) / 2, f"{(worst - 1) / count * 2**24} units an example"
+
+
 def test_long_sums_go_on_in_float64() -> None:
     """Else the error would grow with the square of the draw."""
     x = torch.full((3 * LONGEST - 1, 1), 0.1)
@@ -80,6 +98,6 @@ def test_slack_grows_with_the_draw_and_never_shrinks() -> None:
         found = [slack(size, kind) for size in sizes]
         assert found == sorted(found)
         assert found[0] > 1 + 20 * 2.0**-24, "one example alone has a norm that is rounded"
-    assert slack(256, torch.float32) < 1.0002
+    assert slack(256, torch.float32) < 1.0004
     assert slack(2048, torch.float32) < 1.004
     assert math.isclose(slack(60_000, torch.float64), 1.0148, abs_tol=1e-3)

@@ -15,6 +15,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from reticent.errors import ResumeError
+from reticent.holding import Hold
 
 VERSION = 1
 
@@ -133,6 +134,18 @@ class Folder:
             raise unwritable(path, error) from error
         if self._checkpoint.exists() and not resume:
             raise ResumeError(f"{path} holds a run already: resume it (resume=True, --resume) or give another folder")
+        try:
+            self._hold = Hold(path)
+        except OSError as error:
+            raise unwritable(path, error) from error
+
+    def refuse_if_lost(self) -> None:
+        """Refuse to go on where another run of this process does."""
+        self._hold.refuse_if_lost()
+
+    def release(self) -> None:
+        """Let others in: the run is over."""
+        self._hold.release()
 
     def due(self) -> bool:
         """Whether it is time for the next checkpoint."""
@@ -140,6 +153,7 @@ class Folder:
 
     def write(self, tree: dict[str, Any]) -> None:
         """Write the checkpoint; with a key in it, only into a folder that is claimed."""
+        self.refuse_if_lost()
         self._claim_for(tree)
         write(self._checkpoint, tree)
         self._written = time.monotonic()

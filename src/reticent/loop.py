@@ -10,7 +10,9 @@ import torch
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
+from reticent.errors import ModelError
 from reticent.inside import Randomness, RoundSettings, Task, Vault
+from reticent.inside.store import as_bytes
 from reticent.methods import Method
 from reticent.outside import Charge, Listening, Outcome, Proposal, Trial
 from reticent.standing import Standing
@@ -38,9 +40,11 @@ class Loop:
             if isinstance(method.control, Listening):
                 now = lasting = method.control.listen(now, vault, self.task)
             tried, outcome = 0, Outcome(kept=False)
-            with self._bundled(method.charge(now)):
+            charge = method.charge(now)
+            with self._bundled(charge):
                 while tried < method.gate.candidates and not outcome.kept:
-                    outcome = self._candidate(now, replace(standing, rejections=standing.rejections + tried), tried)
+                    here = replace(standing, rejections=standing.rejections + tried)
+                    outcome = self._candidate(now, here, tried, hidden=bool(charge.covers))
                     tried += 1
             if diagnostics is not None:
                 diagnostics.settled(attempts=tried, kept=outcome.kept)
@@ -48,13 +52,17 @@ class Loop:
             lasting = replace(lasting, noise_multiplier=outcome.noise_multiplier)
         return standing.after(kept=outcome.kept, settings=lasting)
 
-    def _candidate(self, settings: RoundSettings, standing: Standing, number: int) -> Outcome:
+    def _candidate(self, settings: RoundSettings, standing: Standing, number: int, *, hidden: bool) -> Outcome:
         """One candidate: it is in the model while the gate judges it; dropped, everything goes back."""
         method, vault, task = self.method, self.vault, self.task
-        with Trial(task.flat, self.optimizer, self.scheduler) as trial:
+        with Trial(task.flat, self.optimizer, self.scheduler, hidden=hidden) as trial:
             draw = vault.draw(method.sampler, settings)
             query = method.query(task, method.bound, settings)
             sealed = vault.ask(query, draw)
+            if not torch.equal(task.flat.vector, trial.before):
+                raise ModelError(
+                    "the forward pass writes into trained parameters: let it change none, not by .data either"
+                )
             released = vault.release(sealed, method.noise(settings.noise_multiplier))
             task.flat.set_grad(method.direction.apply(released, settings))
             self.optimizer.step()
@@ -82,7 +90,15 @@ class Loop:
         if not charge.covers:
             return nullcontext()
         (event,) = charge.events
-        return self.vault.bundle(event, charge.covers)
+        return self.vault.bundle(event, charge.covers, list(self._optimizer_bits()))
+
+    def _optimizer_bits(self) -> Iterator[bytes | memoryview]:
+        """What, beside the gradient, decides where a candidate goes."""
+        for group in self.optimizer.param_groups:
+            yield repr(sorted((name, repr(value)) for name, value in group.items() if name != "params")).encode()
+        for state in self.optimizer.state.values():
+            for value in state.values():
+                yield as_bytes(value) if isinstance(value, torch.Tensor) else repr(value).encode()
 
     def _known_chance(self, number: int) -> AbstractContextManager[None]:
         """Dropout and random transforms draw from torch's generator: make it repeatable for this round only."""

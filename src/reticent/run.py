@@ -174,8 +174,12 @@ class Run:
         if self.over:
             raise BudgetSpent(f"the run is over after {self.number} rounds: a longer one must be planned as one")
         before = self._standing
+        if self._folder is not None:
+            self._folder.refuse_if_lost()
         try:
             self._standing = self._loop.round(before)
+        except ResumeError:
+            raise  # nothing that was changed since may take the place of what the round was begun with
         except BaseException:
             self.save()  # the trial has rolled the round back; a replay gives the same values, charged once
             raise
@@ -252,6 +256,8 @@ class Run:
             "scheduler": self.scheduler.state_dict() if self.scheduler is not None else None,
         }
         self._folder.write(tree)
+        if self.over:
+            self._folder.release()
 
     def _restore(self, tree: dict[str, Any]) -> None:
         self._standing = self._standing.restored(tree)  # type: ignore[arg-type]
@@ -287,5 +293,6 @@ class Run:
             "optimizer settings": optimized(self.optimizer),
             "scheduler": scheduled(self.scheduler),
             "average_last": self._average.share,
+            "private diagnostics": self._diagnostics is not None,
             "seed": seed,
         }

@@ -14,6 +14,7 @@ from reticent.gradients import check
 from reticent.inside import Batch, Flat, Task
 from reticent.inside.guard import Guard
 from reticent.methods import Plan
+from reticent.outside.trial import refuse_witnesses
 
 COMPANY = 64
 """Among so many others a row is seen at least; a real micro-batch may be larger."""
@@ -43,11 +44,8 @@ def refuse_unusable(optimizer: Optimizer, scheduler: LRScheduler | None, flat: F
     frozen = {id(p) for p in flat.frozen()}
     if held - trained.keys() - frozen:
         raise SettingError("the optimizer holds parameters that are not the model's: make it from this model's own")
-    if plan.bundles and (hooks := _hooks(optimizer)):
-        raise SettingError(
-            f"the optimizer has a {hooks[0]}, which would see candidates that {plan.method.name} drops and hides: "
-            "remove it, and look at the model after each step of the run instead"
-        )
+    if plan.bundles:
+        refuse_witnesses(optimizer)  # and again before every candidate
 
 
 def check_model(task: Task, made_up: Batch, probes: Batch | None, guard: Guard) -> None:
@@ -57,9 +55,3 @@ def check_model(task: Task, made_up: Batch, probes: Batch | None, guard: Guard) 
     # Only now: what a model makes once, in its first pass, is not of the examples.
     with guard(), torch.no_grad(), suppress(Exception):
         task.loss(task.model, made_up if probes is None else probes)
-
-
-def _hooks(optimizer: Optimizer) -> list[str]:
-    """The kinds of hooks that are called around a step; torch keeps them under these names."""
-    kinds = {"_optimizer_step_pre_hooks": "step pre-hook", "_optimizer_step_post_hooks": "step post-hook"}
-    return [said for name, said in kinds.items() if getattr(optimizer, name, None)]

@@ -450,9 +450,9 @@ def any_noise_for_any_query(_right: Any) -> Any:
     return lambda method: None
 
 
-@mutant(usable, "_hooks", checks.hidden_candidates_have_no_witness)
+@mutant(usable, "refuse_witnesses", checks.hidden_candidates_have_no_witness)
 def hooks_see_candidates(_right: Any) -> Any:
-    return lambda optimizer: []
+    return lambda optimizer: None
 
 
 @mutant(checks, "round_up", checks.printed_numbers_are_never_too_small)

@@ -145,3 +145,59 @@ def test_no_pass_is_made_for_no_rows(blobs: Pair) -> None:
     )
     assert len(list(run)) == 20
     assert run.ledger.tally() == run.plan.tally()
+
+
+class Odd(torch.utils.data.Dataset[Pair]):
+    """A dataset one of whose records is of another kind."""
+
+    def __init__(self, pair: Pair, record: object):
+        self.pair, self.record = pair, record
+
+    def __len__(self) -> int:
+        return len(self.pair[0])
+
+    def __getitem__(self, number: int) -> object:
+        return self.record if number == 17 else (self.pair[0][number], self.pair[1][number])
+
+
+@pytest.mark.parametrize(
+    ("record", "counts"),
+    [
+        ((torch.zeros(4), float("nan")), True),  # a label that makes all labels of its batch floats
+        ((torch.zeros(4, dtype=torch.float64), 0), True),  # and so for the inputs
+        ((torch.zeros(5), 0), False),
+        ((torch.zeros(4), 0, 0), False),
+        ((torch.zeros(4), "text"), False),
+        ((torch.zeros(4), None), False),
+    ],
+    ids=["label not a number", "other type", "other shape", "other length", "text", "none"],
+)
+def test_a_record_of_another_kind_changes_no_other(blobs: Pair, record: object, counts: bool) -> None:
+    x, y = blobs
+    without = torch.arange(200) != 17
+    one = sealed(Odd(blobs, record), METHODS["dpsgd"], 1)[0]
+    two = sealed((x[without], y[without]), METHODS["dpsgd"], 1)[0]
+    moved = float((one - two).norm())
+    assert moved <= 1.0 + 1e-4, "the others were changed, too"
+    assert counts or moved <= 1e-4
+
+
+def test_a_record_of_another_kind_is_no_error_in_a_folder(blobs: Pair, tmp_path: object) -> None:
+    for record in ((torch.zeros(5), 0), (torch.zeros(4), None)):
+        net = nn.Linear(4, 2)
+        run = rt.Run(
+            net,
+            torch.optim.SGD(net.parameters(), lr=0.1),
+            Odd(blobs, record),
+            method=METHODS["dpsur"],
+            batch_size=100,
+            rounds=2,
+            delta=1e-5,
+            folder=f"{tmp_path}/{len(record[0])}",
+        )
+        assert len(list(run)) == 2
+
+
+def test_a_dict_of_columns_is_refused(blobs: Pair) -> None:
+    with pytest.raises(DataError, match="dict of columns"):
+        rt.fit(nn.Linear(4, 2), {"x": blobs[0], "y": blobs[1]}, epochs=1, batch_size=5, epsilon=3.0)

@@ -173,3 +173,44 @@ def test_a_run_ends_where_private_examples_first_stay(kind: type[Base], blobs: t
         run.step()
     assert everything(model) == before
     assert len(run.ledger) == 0, "nothing was released"
+
+
+class ThroughData(Base):
+    def keep(self, x: Tensor) -> None:
+        self.largest.data.copy_(x.max(0).values)
+
+
+class FrozenThroughData(Base):
+    def keep(self, x: Tensor) -> None:
+        self.average.data.copy_(x.mean(0))
+
+
+@pytest.mark.parametrize("kind", [ThroughData, FrozenThroughData], ids=lambda kind: kind.__name__)
+def test_what_is_written_past_the_version_counter_is_found(kind: type[Base]) -> None:
+    model = kind()
+    before = everything(model)
+    with pytest.raises(ModelError, match="keeps something"), Guard(model)():
+        model(torch.randn(3, 4) + 5)
+    assert everything(model) == before
+
+
+def test_trained_parameters_written_through_data_end_the_run(blobs: tuple[Tensor, Tensor]) -> None:
+    class Shrinks(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, 2)
+
+        def forward(self, x: Tensor) -> Tensor:
+            if bool((x == 777.0).any()):
+                self.layer.weight.data.mul_(0.9)
+            return self.layer(x)
+
+    model = Shrinks()
+    blobs[0][::3, 0] = 777.0  # a value that no made-up row has
+    sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+    method = rt.methods.dpsgd(noise_multiplier=1.0)
+    run = rt.Run(model, sgd, blobs, method=method, batch_size=50, rounds=3, delta=1e-5, seed=0)
+    before = model.layer.weight.clone()
+    with pytest.raises(ModelError):
+        run.step()
+    assert torch.equal(model.layer.weight, before)

@@ -104,3 +104,16 @@ def test_two_stages_cannot_both_plan_the_budget() -> None:
     fading = replace(rt.methods.dpis(), control=outside.ExponentialDecay(), noise_multiplier=1.0)
     with pytest.raises(SettingError, match="released sum of norms"):
         rt.methods.plan(fading, size=100, batch_size=10, rounds=10, delta=1e-5)
+
+
+def test_a_part_of_a_stage_is_named_too() -> None:
+    """A test of the user's own inside our gate says how often it passes, and nobody has checked that."""
+
+    class Mine(outside.NoisyTest):
+        def acceptance(self) -> tuple[float, float]:
+            return 0.499, 0.501
+
+    Mine.__module__ = "mine"
+    method = replace(rt.methods.dpsgd(noise_multiplier=1.0), gate=outside.Selective(Mine(batch_size=10)))
+    plan = rt.methods.plan(method, size=100, batch_size=10, rounds=3, delta=1e-5)
+    assert "rests on the promise of Mine: its charge" in plan.guarantee(seeded=False).assumptions

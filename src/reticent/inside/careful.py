@@ -1,25 +1,22 @@
-"""Careful answers: an example that cannot be read or evaluated counts for nothing, and nobody hears of it.
+"""Careful answers: an example that cannot be evaluated counts for nothing, and nobody hears of it.
 
 An error in the round in which a bad record is drawn would tell that it is among the examples. So where answering fails,
-the examples are taken and evaluated one by one. What fails for all alike is found before the run, on made-up rows.
+the examples are evaluated one by one. What fails for all alike is found before the run, on made-up rows.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, is_dataclass, replace
 from typing import cast
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from reticent.errors import ReticentError
-from reticent.gradients.batches import chosen, map_tensors, size, tensors
+from reticent.gradients.batches import chosen, size, tensors
 from reticent.inside.drawn import Drawn
 from reticent.inside.queries import Query
-from reticent.inside.store import Batch, Store
+from reticent.inside.store import Batch
 from reticent.inside.task import Loss, Task
 
 
@@ -38,7 +35,7 @@ def carefully(query: Query, drawn: Drawn) -> Tensor:
             task.diagnostics.again()
         one_by_one = replace(task, loss=OneByOne(task.loss))
         alone = cast("Query", replace(asked, task=one_by_one))
-        return alone.answer(replace(drawn, _store=PatientStore(drawn._store)))
+        return alone.answer(drawn)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,48 +57,3 @@ class OneByOne:
         except Exception:
             trained = [p for p in model.parameters() if p.requires_grad]
             return torch.stack([p.reshape(-1)[:1].sum() * 0.0 for p in trained]).sum().reshape(1)
-
-
-class PatientStore:
-    """A store that gives, in the place of an example that cannot be read, a row that counts for nothing."""
-
-    def __init__(self, store: Store):
-        self._store = store
-
-    def __len__(self) -> int:
-        return len(self._store)
-
-    @property
-    def at_once(self) -> int:
-        """As the store itself."""
-        return self._store.at_once
-
-    def take(self, index: NDArray[np.int64]) -> Batch:
-        """The examples of these numbers as one batch."""
-        parts = [self._alone(int(number)) for number in index]
-        like = next((part for part in parts if part is not None), None)
-        if like is None:
-            like = next(part for number in range(len(self)) if (part := self._alone(number)) is not None)
-        return _joined([_nothing(like) if part is None else part for part in parts])
-
-    def _alone(self, number: int) -> Batch | None:
-        try:
-            return self._store.take(np.array([number], dtype=np.int64))
-        except Exception:
-            return None
-
-
-def _nothing(like: Batch) -> Batch:
-    """A row of the same shapes and types that is not a number, or zero where there is no such thing."""
-
-    def fill(part: Tensor) -> Tensor:
-        return torch.full_like(part, math.nan) if part.is_floating_point() else torch.zeros_like(part)
-
-    return map_tensors(like, fill)
-
-
-def _joined(parts: list[Batch]) -> Batch:
-    """Batches of one row as one batch."""
-    columns = zip(*(tensors(part) for part in parts), strict=True)
-    joined = iter([torch.cat(column) for column in columns])
-    return map_tensors(parts[0], lambda _part: next(joined))

@@ -17,6 +17,9 @@ _CONTAINERS = (list, dict, set, deque)
 _COPIED_BYTES = 2**26
 """Frozen tensors up to so many bytes in all are copied, to be put back; larger ones are wiped if they were changed."""
 
+_COMPARED_BYTES = 2**20
+"""The values of frozen tensors up to so many bytes are compared, of larger ones the version only."""
+
 Table = dict[str, object]
 Container = list[object] | dict[object, object] | set[object] | deque[object]
 
@@ -109,12 +112,19 @@ class Guard:
                 _refill(container, before)
         with torch.no_grad():
             for (name, tensor), version in zip(self._tensors, versions, strict=True):
-                if tensor._version != version:
+                if tensor._version != version or self._written(tensor):
                     found = found or self._said(name, tensor)
                     if not tensor.requires_grad:
                         copy = self._copies.pop(id(tensor), None)
                         tensor.copy_(copy[1]) if copy is not None else tensor.zero_()
         return found
+
+    def _written(self, tensor: Tensor) -> bool:
+        """Whether a frozen tensor has other values: what is written through `.data` counts no version."""
+        copy = self._copies.get(id(tensor))
+        if tensor.requires_grad or copy is None or tensor.nbytes > _COMPARED_BYTES:
+            return False
+        return not torch.equal(_bits(tensor), _bits(copy[1]))
 
     def _named(self, place: int, now: Table) -> str:
         """The module and the name in it that differs."""
@@ -129,6 +139,10 @@ class Guard:
     def _sentence(self, path: str, name: str) -> str:
         kind = type(self._model.get_submodule(path)).__name__
         return f"module {path!r} ({kind}) keeps something of the examples it is given (at {name!r})"
+
+
+def _bits(tensor: Tensor) -> Tensor:
+    return tensor.detach().contiguous().reshape(-1).view(torch.uint8)
 
 
 def _held(container: Container) -> list[object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
@@ -79,13 +80,20 @@ class Columns:
 
 
 class Mapped:
-    """Examples of a map-style `torch.utils.data.Dataset`, put together as a DataLoader would.
+    """Examples of a map-style `torch.utils.data.Dataset`, read through `__getitem__` (or `__getitems__`) alone.
 
-    They are read through `__getitem__` (or `__getitems__`) alone, so that what the dataset does to an example is done.
+    Every record is brought to the form of the first readable one by itself, before it meets any other: put together
+    first, one record of another type or shape would change all that are drawn with it. One that cannot be read or has
+    another form is a row that counts for nothing.
     """
 
     def __init__(self, dataset: Dataset[object]):
         self._dataset = dataset
+        rows = (self._alone(number) for number in range(len(self)))
+        self._form: Batch = next((row for row in rows if row is not None), None)
+        if len(self) and self._form is None:
+            raise DataError("no example of the dataset can be read: look at what its __getitem__ gives, and raises")
+        _refuse_text(self._form)
 
     def __len__(self) -> int:
         return len(self._dataset)  # type: ignore[arg-type]
@@ -96,13 +104,70 @@ class Mapped:
         return MOST_EXAMPLES
 
     def take(self, index: NDArray[np.int64]) -> Batch:
-        """The examples of these numbers, collated."""
+        """The examples of these numbers."""
         numbers = index.tolist()
+        rows = [None if row is None else fitted(row, self._form) for row in self._rows(numbers)]
+        return joined([_nothing(self._form) if row is None else row for row in rows], self._form)
+
+    def _rows(self, numbers: list[int]) -> list[Batch | None]:
         many = getattr(self._dataset, "__getitems__", None)
-        found = many(numbers) if many is not None else [self._dataset[number] for number in numbers]
-        batch = default_collate(found)
-        _refuse_text(batch)
-        return batch
+        if many is None:
+            return [self._alone(number) for number in numbers]
+        try:
+            return [_collated(record) for record in many(numbers)]
+        except Exception:  # one of them cannot be read
+            return [self._alone(number) for number in numbers]
+
+    def _alone(self, number: int) -> Batch | None:
+        try:
+            many = getattr(self._dataset, "__getitems__", None)
+            return _collated(many([number])[0] if many is not None else self._dataset[number])
+        except Exception:  # nobody hears of it: an error would tell that this record is there
+            return None
+
+
+def _collated(record: object) -> Batch | None:
+    """A record as a batch of one row, as a DataLoader would make it; None for what cannot be one."""
+    try:
+        return default_collate([record])
+    except Exception:
+        return None
+
+
+def fitted(row: Batch, form: Batch) -> Batch | None:
+    """The row with the types of the form; None if its structure or a shape is another."""
+    if _structure(row) != _structure(form):
+        return None
+    types = iter([part.dtype for part in tensors(form)])
+    return map_tensors(row, lambda part: part.to(next(types)))
+
+
+def _structure(batch: Batch) -> object:
+    """Containers, keys and shapes of a batch, without its values."""
+    if isinstance(batch, Tensor):
+        return tuple(batch.shape)
+    if isinstance(batch, dict):
+        return {name: _structure(part) for name, part in batch.items()}
+    if isinstance(batch, tuple | list):
+        return [type(batch).__name__, *map(_structure, batch)]
+    return type(batch).__name__
+
+
+def _nothing(form: Batch) -> Batch:
+    """A row of this form that is not a number, or zero where there is no such thing."""
+
+    def fill(part: Tensor) -> Tensor:
+        return torch.full_like(part, math.nan) if part.is_floating_point() else torch.zeros_like(part)
+
+    return map_tensors(form, fill)
+
+
+def joined(rows: list[Batch], form: Batch) -> Batch:
+    """Rows of one form as one batch; for none, a batch of length zero."""
+    if not rows:
+        return map_tensors(form, lambda part: part[:0])
+    columns = iter([torch.cat(column) for column in zip(*(tensors(row) for row in rows), strict=True)])
+    return map_tensors(form, lambda _part: next(columns))
 
 
 def _refuse_text(batch: Batch) -> None:
@@ -160,6 +225,10 @@ def as_store(examples: Any) -> Store:
     >>> len(xs), xs.take(np.array([1, 3]))[1]
     (5, tensor([1, 3]))
     """
+    if isinstance(examples, dict):
+        raise DataError(
+            "a dict of columns is not read: give a tuple such as (x, y), or a Dataset whose items are dicts"
+        )
     if isinstance(examples, np.ndarray | Tensor):
         found: Store = Columns([examples])
     elif isinstance(examples, tuple | list):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from reticent.errors import ModelError
+from reticent.errors import ModelError, require
 from reticent.inside.diagnostics import Diagnostics
 from reticent.inside.store import Batch
 
@@ -131,3 +131,7 @@ class Task:
     flat: Flat
     max_physical_batch_size: int | None = None
     diagnostics: Diagnostics | None = None
+
+    def __post_init__(self) -> None:
+        limit = self.max_physical_batch_size
+        require(limit is None or limit >= 1, f"max_physical_batch_size must be 1 or more, not {limit}")

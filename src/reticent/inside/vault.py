@@ -91,14 +91,17 @@ class Vault:
             raise
 
     @contextmanager
-    def bundle(self, event: Event, covers: Sequence[Event]) -> Iterator[None]:
+    def bundle(
+        self, event: Event, covers: Sequence[Event], context: Sequence[bytes | memoryview] = ()
+    ) -> Iterator[None]:
         """One act: `event` is written before the first noise, and pays for the releases in `covers`, in that order.
 
-        Until the caller keeps the outcome, what was released inside is private.
+        Until the caller keeps the outcome, what was released inside is private. `context` is all that the later
+        releases depend on beside the first: it is sealed with it, so that a replay asks just the same again.
         """
         if self._bundle is not None:
             raise SettingError("a bundle of releases is under way: it must end before the next one begins")
-        self._bundle = _Bundle(event, list(covers))
+        self._bundle = _Bundle(event, list(covers), context)
         try:
             yield
         finally:
@@ -156,7 +159,8 @@ class Vault:
             self._bundle.written = True
 
     def _write(self, event: Event, sealed: Sealed) -> None:
-        entry = Entry(self._round, self._entries, event, self._randomness.seal(as_bytes(sealed._value)))
+        context = self._bundle.context if self._bundle is not None else ()
+        entry = Entry(self._round, self._entries, event, self._randomness.seal(as_bytes(sealed._value), *context))
         if not self.ledger.holds(entry) and not self._allowance.covers(event):
             raise BudgetSpent(
                 f"round {self._round} would release {event}, which the plan of this run does not cover: "
@@ -183,8 +187,9 @@ def _refuse_unproved(sealed: Sealed, mechanism: Mechanism, event: Event) -> None
 class _Bundle:
     """Several releases covered by one event."""
 
-    def __init__(self, event: Event, covers: list[Event]):
+    def __init__(self, event: Event, covers: list[Event], context: Sequence[bytes | memoryview]):
         self.event = event
+        self.context = context
         self.written = False
         self._left = covers
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields, is_dataclass, replace
 
 from reticent.accounting import (
     Adjacency,
@@ -152,8 +152,12 @@ def plan(
     solving.refuse_unserved(method)
     if epochs is not None and rounds is not None:
         raise SettingError("give rounds or epochs, not both")
-    if rounds is not None and rounds < 1:
-        raise SettingError(f"a run needs at least one round, not {rounds}")
+    if rounds is not None and (rounds < 1 or rounds != int(rounds)):
+        raise SettingError(f"a run needs a whole number of rounds, at least one, not {rounds}")
+    if size != int(size):
+        raise SettingError(f"size must be a whole number of examples, not {size}")
+    if batch_size is not None and not 0 < batch_size < math.inf:
+        raise SettingError(f"batch_size must be above 0 and finite, not {batch_size}")
     if batch_size is None:
         batch_size = solving.largest_batch(method, size, rounds, epochs, budget, before)
     if epochs is not None:
@@ -182,15 +186,21 @@ def _promises(method: Method) -> tuple[str, ...]:
         "its charge": method.gate,
     }
     return tuple(
-        f"rests on the promise of {getattr(stage, '__name__', type(stage).__name__)}: {promise}"
+        f"rests on the promise of {name}: {promise}"
         for promise, stage in stages.items()
-        if not _ours(stage)
+        for name in dict.fromkeys(_foreign(stage))
     )
 
 
-def _ours(stage: object) -> bool:
+def _foreign(stage: object) -> Iterator[str]:
+    """The names of a stage and of its parts that are not of this package."""
     kind = stage if isinstance(stage, type) else type(stage)
-    return kind.__module__.partition(".")[0] == "reticent"
+    if is_dataclass(kind) or callable(stage):
+        if kind.__module__.partition(".")[0] != "reticent":
+            yield getattr(stage, "__name__", kind.__name__)
+        if is_dataclass(stage) and not isinstance(stage, type):
+            for part in fields(stage):
+                yield from _foreign(getattr(stage, part.name))
 
 
 def default_delta(size: int) -> float:

@@ -8,8 +8,10 @@ from typing import Any
 
 from torch import Tensor
 from torch.optim import Optimizer
+from torch.optim import optimizer as optimizers
 from torch.optim.lr_scheduler import LRScheduler
 
+from reticent.errors import SettingError
 from reticent.inside import Flat
 
 
@@ -27,9 +29,11 @@ class Trial:
     (True, 0)
     """
 
-    def __init__(self, flat: Flat, optimizer: Optimizer, scheduler: LRScheduler | None = None):
+    def __init__(self, flat: Flat, optimizer: Optimizer, scheduler: LRScheduler | None = None, *, hidden: bool = False):
         self._flat, self._optimizer, self._scheduler = flat, optimizer, scheduler
         self._kept = False
+        if hidden:
+            refuse_witnesses(optimizer)
 
     @property
     def before(self) -> Tensor:
@@ -63,6 +67,20 @@ class Trial:
             self._scheduler.load_state_dict(self._schedule)
         for group, before in zip(self._optimizer.param_groups, self._groups, strict=True):
             group.update(before)
+
+
+def refuse_witnesses(optimizer: Optimizer) -> None:
+    """Refuse hooks around a step, this optimizer's or all optimizers': they would see candidates that are dropped."""
+    kinds = {
+        "step pre-hook": (optimizer._optimizer_step_pre_hooks, optimizers._global_optimizer_pre_hooks),
+        "step post-hook": (optimizer._optimizer_step_post_hooks, optimizers._global_optimizer_post_hooks),
+    }
+    for said, hooks in kinds.items():
+        if any(hooks):
+            raise SettingError(
+                f"the optimizer has a {said}, which would see candidates that are dropped and hidden: remove it, and "
+                "look at the model after each step of the run instead"
+            )
 
 
 def _copy(value: Any) -> Any:

@@ -630,6 +630,73 @@ def real_rows_are_looked_at_again() -> None:
     raise AssertionError("a model was trained on losses that depend on other examples")
 
 
+class OneOddRecord(torch.utils.data.Dataset[tuple[torch.Tensor, object]]):
+    """Labels are whole numbers, but one is not."""
+
+    def __init__(self, odd: object):
+        self.odd = odd
+
+    def __len__(self) -> int:
+        return 8
+
+    def __getitem__(self, number: int) -> tuple[torch.Tensor, object]:
+        return torch.full((2,), 1.0 + number), self.odd if number == 3 else number % 2
+
+
+def odd_records_change_no_other() -> None:
+    """A label that is no whole number does not turn those that are drawn with it into something else."""
+    sums = []
+    for odd in (0, math.nan):
+        torch.manual_seed(0)
+        model = nn.Linear(2, 2)
+        sgd = torch.optim.SGD(model.parameters(), lr=1.0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrivacyWarning)
+            run = Run(model, sgd, OneOddRecord(odd), method=PLAIN, batch_size=8, rounds=1, delta=1e-5, seed=0)
+        probe = run.watch()
+        run.step()
+        sums.append(probe.openings[0].sealed)
+    assert (sums[0] - sums[1]).norm() <= 1.0 + 1e-4, "one record changed what the others count for"
+
+
+def replays_ask_the_same() -> None:
+    """A round whose candidate is judged again goes to the same place, or is refused."""
+    pair = torch.randn(100, 2, generator=torch.Generator().manual_seed(0)), torch.arange(100) % 2
+    with tempfile.TemporaryDirectory() as folder:
+        for lr, resume in ((0.1, False), (5.0, True)):
+            torch.manual_seed(0)
+            model = nn.Linear(2, 2)
+            sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+            method = dpsur(noise_multiplier=2.0, validation_batch_size=20)
+            settings = {"batch_size": 20, "rounds": 3, "delta": 1e-5, "seed": 0, "checkpoint_seconds": 1e9}
+            run = Run(model, sgd, pair, method=method, folder=folder, resume=resume, **settings)
+            sgd.param_groups[0]["lr"] = lr
+            try:
+                run.step()
+            except ResumeError:
+                return
+    raise AssertionError("another candidate was judged by the same noise, unpaid")
+
+
+def one_run_in_a_folder() -> None:
+    """A run whose folder another one has taken over does not go on."""
+    pair = torch.randn(100, 2, generator=torch.Generator().manual_seed(0)), torch.arange(100) % 2
+    with tempfile.TemporaryDirectory() as folder:
+        runs = []
+        for resume in (False, True):
+            torch.manual_seed(0)
+            model = nn.Linear(2, 2)
+            sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+            settings = {"batch_size": 20, "rounds": 3, "delta": 1e-5, "seed": 0}
+            runs.append(Run(model, sgd, pair, method=PLAIN, folder=folder, resume=resume, **settings))
+            runs[-1].step()
+        try:
+            runs[0].step()
+        except ResumeError:
+            return
+    raise AssertionError("two runs went on with the same randomness")
+
+
 CHECKS: list[Callable[[], None]] = [
     probes,
     selective_ledger,
@@ -670,6 +737,9 @@ CHECKS: list[Callable[[], None]] = [
     printed_numbers_are_never_too_small,
     bad_records_tell_nothing,
     real_rows_are_looked_at_again,
+    odd_records_change_no_other,
+    replays_ask_the_same,
+    one_run_in_a_folder,
     sorted_examples_keep_their_gradients,
     unseen_tensors_are_nobodys,
     mixing_is_refused,

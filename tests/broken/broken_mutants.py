@@ -19,6 +19,7 @@ import reticent.audits.claims as claims
 import reticent.audits.one_run as one_run
 import reticent.inside.bounds as bounds
 import reticent.inside.queries as queries
+import reticent.inside.store as store
 import reticent.inside.vault as vault
 import reticent.run as train
 from reticent import usable
@@ -31,8 +32,10 @@ from reticent.data.features.statistics import FeatureSum
 from reticent.experiments import normalising, request
 from reticent.gradients import company, crowds
 from reticent.gradients.following import Whose, indexing
+from reticent.holding import Hold
 from reticent.inside import ByNorm, Flat, GradientSum, Poisson, Randomness, Vault
 from reticent.inside.guard import Guard
+from reticent.loop import Loop
 from reticent.methods import solving
 from reticent.methods.planning import Plan
 from reticent.outside import Trial
@@ -473,3 +476,18 @@ def errors_name_the_record(_right: Any) -> Any:
 @mutant(vault, "look_again", checks.real_rows_are_looked_at_again)
 def nobody_looks_again(_right: Any) -> Any:
     return lambda query, drawn, rng: None
+
+
+@mutant(store, "fitted", checks.odd_records_change_no_other)
+def records_are_put_together_as_they_come(_right: Any) -> Any:
+    return lambda row, form: row
+
+
+@mutant(Loop, "_optimizer_bits", checks.replays_ask_the_same)
+def replays_with_another_step(_right: Any) -> Any:
+    return lambda self: iter(())
+
+
+@mutant(Hold, "refuse_if_lost", checks.one_run_in_a_folder)
+def two_runs_in_a_folder(_right: Any) -> Any:
+    return lambda self: None

@@ -153,7 +153,7 @@ def plan(
     if epochs is not None and rounds is not None:
         raise SettingError("give rounds or epochs, not both")
     if rounds is not None and (rounds < 1 or rounds != int(rounds)):
-        raise SettingError(f"a run needs a whole number of rounds, at least one, not {rounds}")
+        raise SettingError(f"a run needs at least one round, and a whole number of them, not {rounds}")
     if size != int(size):
         raise SettingError(f"size must be a whole number of examples, not {size}")
     if batch_size is not None and not 0 < batch_size < math.inf:

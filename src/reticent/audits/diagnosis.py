@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from reticent.audits.findings import Finding
 from reticent.errors import PrivacyWarning, ReticentError
 from reticent.gradients import norms
-from reticent.gradients.batches import chosen, size
+from reticent.gradients.batches import chosen, map_tensors, size
 from reticent.inside import Batch, Loss, Opening, as_store
 from reticent.inside.guard import Guard
 from reticent.inside.store import leaves
@@ -206,8 +206,6 @@ class _Rows(torch.utils.data.Dataset[Batch]):
 
     def __getitem__(self, number: int) -> Batch:
         """One row, without its first axis."""
-        from reticent.gradients.batches import map_tensors
-
         return map_tensors(self._batch, lambda part: part[self._rows[number]])
 
 

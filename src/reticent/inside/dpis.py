@@ -133,7 +133,7 @@ class UnitSumQuery:
         """Look at every candidate, remember its norm, and add it up if it takes part."""
         task, index = self.task, torch.from_numpy(drawn.draw._index)
         memory = remembered(drawn.memory, drawn.population, self.settings, self.rule.spread)
-        reach, rng = memory[REACH][index], torch.from_numpy(drawn.rng.random(len(index)))
+        reach, second_coins = memory[REACH][index], torch.from_numpy(drawn.rng.random(len(index)))
         running = Running(task.flat)
         found: list[Tensor] = [torch.zeros(0)]
 
@@ -141,7 +141,7 @@ class UnitSumQuery:
             running.begin()
             here = slice(sum(map(len, found)), sum(map(len, found)) + len(part))
             found.append(part.detach().cpu())
-            accepted = rng[here] < self.chance(found[-1], reach[here])
+            accepted = second_coins[here] < self.chance(found[-1], reach[here])
             weights = enforced(self.bound, part, self.settings)
             weights = torch.where(accepted.to(part.device), weights, torch.zeros_like(weights))
             if task.diagnostics is not None:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from reticent import accounting, attacks, audits, data, gradients, methods, models
     from reticent.accounting import Budget, Guarantee
-    from reticent.fitting import Trained, fit, load
+    from reticent.fitting import fit
     from reticent.run import Run, Step
+    from reticent.trained import Trained, load
 
 # Loaded when first used: `import reticent` and the commands that only count must not wait for torch.
 _HOME = {
@@ -17,9 +18,9 @@ _HOME = {
     "Guarantee": "reticent.accounting",
     "Run": "reticent.run",
     "Step": "reticent.run",
-    "Trained": "reticent.fitting",
+    "Trained": "reticent.trained",
     "fit": "reticent.fitting",
-    "load": "reticent.fitting",
+    "load": "reticent.trained",
 }
 _ROOMS = ("accounting", "attacks", "audits", "data", "gradients", "methods", "models")
 

@@ -1,77 +1,27 @@
-"""Fit in one call, and what comes of it: a plain model with its guarantee."""
+"""Fit in one call."""
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import load_file, save
 from torch import Tensor, nn
-from torch.optim import SGD, Adam, Optimizer
-from torch.optim.lr_scheduler import LambdaLR, LRScheduler
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
 
-from reticent.accounting import Budget, Guarantee
+from reticent.accounting import Budget
 from reticent.accounting.adjacency import adjacency_of
-from reticent.checkpoint import replace_file, unwritable
-from reticent.errors import DataError, ResumeError, SettingError, UnknownName
+from reticent.errors import DataError, SettingError
 from reticent.inside import Batch, Loss, Tabular, as_store
 from reticent.losses import cross_entropy
 from reticent.methods import Method, get
 from reticent.methods.planning import default_delta
-from reticent.results import read_guarantee
-from reticent.results.fields import Fields, read_json
+from reticent.optimizers import make_optimizer
 from reticent.run import Run, Step
-
-
-@dataclass(frozen=True, eq=False)
-class Trained:
-    """A trained model, still the user's own module, and what is proved about it."""
-
-    model: nn.Module
-    guarantee: Guarantee
-    rounds: int
-    kept: int
-    about: dict[str, Any] = field(default_factory=dict)
-
-    def predict(self, x: Any, *, batch_size: int = 1024) -> Tensor:
-        """The model's answers for `x`, in evaluation mode."""
-        return predict(self.model, x, batch_size=batch_size)
-
-    def evaluate(self, x: Any, y: Any) -> float:
-        """The share of right answers; say on which examples when you quote it."""
-        return accuracy(self.model, x, y)
-
-    def save(self, folder: str | Path) -> None:
-        """Write weights and guarantee into a folder; the weights load in plain PyTorch."""
-        path = Path(folder)
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise unwritable(path, error) from error
-        weights = {name: part.detach().cpu().contiguous().clone() for name, part in self.model.state_dict().items()}
-        replace_file(path / "model.safetensors", save(weights))
-        card = {"guarantee": self.guarantee.to_json(), "rounds": self.rounds, "kept": self.kept, "about": self.about}
-        replace_file(path / "card.json", json.dumps(card, indent=2).encode())
-
-
-def load(folder: str | Path, model: nn.Module) -> Trained:
-    """Read back what `Trained.save` wrote, into a module of the same shape."""
-    path = Path(folder)
-    if not (path / "card.json").exists():
-        raise ResumeError(f"{path} holds no trained model: card.json is not there")
-    card = Fields(read_json(path / "card.json"), str(path / "card.json"))
-    guarantee, about = read_guarantee(card.need_part("guarantee")), card.need_part("about")
-    try:
-        model.load_state_dict(load_file(path / "model.safetensors"))
-    except RuntimeError as error:
-        raise ResumeError(f"the weights in {path} belong to another model: {error}") from error
-    return Trained(model, guarantee, card.need("rounds", int), card.need("kept", int), dict(about.data))
+from reticent.trained import Trained, predict
 
 
 def fit(
@@ -155,48 +105,6 @@ def default_batch_size(size: int) -> int:
     (2000, 64, 10)
     """
     return min(size, max(64, size // 30))
-
-
-def predict(model: nn.Module, x: Any, *, batch_size: int = 1024) -> Tensor:
-    """A model's answers for `x`, in evaluation mode, `batch_size` at a time."""
-    was_training = model.training
-    device = next(model.parameters()).device
-    model.eval()
-    try:
-        with torch.no_grad():
-            return torch.cat([model(part.to(device)).cpu() for part in torch.split(torch.as_tensor(x), batch_size)])
-    finally:
-        model.train(was_training)
-
-
-def accuracy(model: nn.Module, x: Any, y: Any) -> float:
-    """The share of right answers of a classifier."""
-    return float((predict(model, x).argmax(1) == torch.as_tensor(y)).double().mean())
-
-
-def make_optimizer(name: str, model: nn.Module, lr: float | None, momentum: float | None) -> Optimizer:
-    """The optimizer a method asks for, on the trainable parameters."""
-    trainable = [p for p in model.parameters() if p.requires_grad]
-    match name:
-        case "sgd":
-            return SGD(trainable, lr=0.5 if lr is None else lr, momentum=momentum or 0.0)
-        case "adam":
-            return Adam(trainable, lr=0.01 if lr is None else lr)
-    raise UnknownName("optimizer", name, ["adam", "sgd"])
-
-
-def make_scheduler(name: str | None, optimizer: Optimizer, rounds: int) -> LRScheduler | None:
-    """A learning rate that falls to 0 over so many kept updates: "linear" or "cosine"; None keeps it as it is."""
-    shapes: dict[str, Callable[[float], float]] = {
-        "linear": lambda done: 1 - done,
-        "cosine": lambda done: (1 + math.cos(math.pi * done)) / 2,
-    }
-    if name is None or name == "constant":
-        return None
-    if name not in shapes:
-        raise UnknownName("lr_schedule", name, [*shapes, "constant"])
-    shape = shapes[name]
-    return LambdaLR(optimizer, lambda step: shape(min(step / rounds, 1.0)))
 
 
 def _without_options(method: Method, options: dict[str, Any]) -> Method:

@@ -25,9 +25,9 @@ from reticent.experiments.plain import train_plain
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.training import examples as features_of
 from reticent.experiments.training import prepare, train
-from reticent.fitting import load
 from reticent.inside import Everyone, Randomness, RoundSettings, Sealed, Vault, as_store
 from reticent.models.normalising import split_at_centre, statistics_of
+from reticent.trained import load
 
 RECIPE = Recipe(data="digits", noise_multiplier=2.0, epochs=1, centre=20.0, seed=0).filled()
 

@@ -24,8 +24,8 @@ from reticent.attacks.whitebox import logits_of
 from reticent.checkpoint import replace_file
 from reticent.experiments.parts import model_of
 from reticent.experiments.repeat import repeatable
-from reticent.fitting import load
 from reticent.results import Result, read_result
+from reticent.trained import load
 
 USUAL = ("loss", "population", "reference", "shadow", "lira", "rmia", "blackbox", "whitebox")
 

@@ -19,9 +19,9 @@ from reticent.experiments.normalising import normalise
 from reticent.experiments.parts import model_of
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.training import examples, finish
-from reticent.fitting import Trained, accuracy
 from reticent.methods.planning import default_delta
 from reticent.results import PlainSettings, Result
+from reticent.trained import Trained, accuracy
 
 BATCH_SIZE = 64
 RATES = (0.001, 0.004, 0.016, 0.064)

@@ -26,8 +26,8 @@ from reticent.experiments.parts import model_of
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.stored import recipe_of
 from reticent.experiments.training import examples, set_aside
-from reticent.fitting import load, predict
 from reticent.results import ClassAccuracy, LedgerFacts, Machine, Result
+from reticent.trained import load, predict
 
 PACKAGES = ("torch", "numpy", "scipy", "dp-accounting")
 POINTS = 12

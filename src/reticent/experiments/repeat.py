@@ -14,8 +14,8 @@ from reticent.experiments.plain import learn
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.stored import recipe_of
 from reticent.experiments.training import defended, examples, prepare, set_aside
-from reticent.fitting import Trained
 from reticent.results import Result
+from reticent.trained import Trained
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,10 +23,11 @@ from reticent.experiments.recipe import Recipe, check
 from reticent.experiments.request import request
 from reticent.experiments.stored import recipe_of
 from reticent.experiments.tracking import JsonLines, write_private_diagnostics
-from reticent.fitting import Trained, accuracy, make_optimizer, make_scheduler
 from reticent.methods.solving import rounds_in
+from reticent.optimizers import make_optimizer, make_scheduler
 from reticent.results import ANSWER, PlainSettings, Result, name_of, read_result
 from reticent.run import Run, Step
+from reticent.trained import Trained, accuracy
 
 Progress = Callable[[Run, Step], None]
 PRIVATE = "private-diagnostics.jsonl"

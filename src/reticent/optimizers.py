@@ -1,0 +1,37 @@
+"""Optimizers and schedules by name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from torch import nn
+from torch.optim import SGD, Adam, Optimizer
+from torch.optim.lr_scheduler import LambdaLR, LRScheduler
+
+from reticent.errors import UnknownName
+
+
+def make_optimizer(name: str, model: nn.Module, lr: float | None, momentum: float | None) -> Optimizer:
+    """The optimizer a method asks for, on the trainable parameters."""
+    trainable = [p for p in model.parameters() if p.requires_grad]
+    match name:
+        case "sgd":
+            return SGD(trainable, lr=0.5 if lr is None else lr, momentum=momentum or 0.0)
+        case "adam":
+            return Adam(trainable, lr=0.01 if lr is None else lr)
+    raise UnknownName("optimizer", name, ["adam", "sgd"])
+
+
+def make_scheduler(name: str | None, optimizer: Optimizer, rounds: int) -> LRScheduler | None:
+    """A learning rate that falls to 0 over so many kept updates: "linear" or "cosine"; None keeps it as it is."""
+    shapes: dict[str, Callable[[float], float]] = {
+        "linear": lambda done: 1 - done,
+        "cosine": lambda done: (1 + math.cos(math.pi * done)) / 2,
+    }
+    if name is None or name == "constant":
+        return None
+    if name not in shapes:
+        raise UnknownName("lr_schedule", name, [*shapes, "constant"])
+    shape = shapes[name]
+    return LambdaLR(optimizer, lambda step: shape(min(step / rounds, 1.0)))

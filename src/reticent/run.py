@@ -20,7 +20,7 @@ from reticent.errors import BudgetSpent, ResumeError, SettingError
 from reticent.inside import Batch, Flat, Loss, Opening, Probe, Randomness, RoundSettings, Store, Task, Vault, as_store
 from reticent.inside.diagnostics import Diagnostics
 from reticent.inside.guard import Guard
-from reticent.inside.randomness import GENERATOR
+from reticent.inside.on_device import generator
 from reticent.loop import Loop
 from reticent.losses import cross_entropy
 from reticent.methods import Method, plan
@@ -197,7 +197,9 @@ class Run:
         if self._watched:
             raise SettingError("this run was watched by a probe, which saw its examples: it states no guarantee")
         claim = self.plan.claim(self.kept)
-        promised = self.plan.guarantee(seeded=self._randomness.seeded)
+        promised = self.plan.guarantee(
+            seeded=self._randomness.seeded, generator=generator(self._task.flat.vector.device)
+        )
         if self._diagnostics is not None:
             promised = replace(
                 promised, excludes=(*promised.excludes, "the private diagnostics recorded beside the run")
@@ -287,7 +289,7 @@ class Run:
             "adjacency": None if self.plan.adjacency == "zero-out" else self.plan.adjacency,  # as it always was
             "already": [to_json(event) for event in self.plan.already],
             "loss": described(loss),
-            "generator": GENERATOR,
+            "generator": generator(self._task.flat.vector.device),
             "parameters": self._task.flat.shapes(),
             "optimizer": type(self.optimizer).__qualname__,
             "optimizer settings": optimized(self.optimizer),

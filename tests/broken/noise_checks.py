@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 import torch
@@ -18,7 +17,7 @@ from reticent.inside.lattice import BLOCK, Lattice
 def opened(value: torch.Tensor, place: int = 0) -> torch.Tensor:
     """What the door makes of a value: the real mechanism with the real streams."""
     sealed = Sealed(value, 1.0, Everyone().draw(RoundSettings(10, 10, 1.0, 1.0), 10, np.random.default_rng(0), {}))
-    return GaussianNoise(1.0)._open(sealed, partial(Randomness.from_seed(0).stream, place, "noise", 0))
+    return GaussianNoise(1.0)._open(sealed, Randomness.from_seed(0).at(place, "noise", 0))
 
 
 def no_digit_is_left_below_the_noise() -> None:
@@ -56,6 +55,20 @@ def blocks_have_noise_of_their_own() -> None:
     assert apart.abs().max() < 6 / math.sqrt(BLOCK)
 
 
+def noise_of_a_device_is_of_each_place() -> None:
+    """Noise made on a device: no two places, parts or pairs share it, and it lies on the lattice."""
+    lattice = Lattice.of(sensitivity=1.0, std=1.0, size=2 * BLOCK)
+    nothing, randomness = torch.zeros(BLOCK, dtype=torch.float64), Randomness.from_seed(0)
+    places = [randomness.at(place, "noise", 0) for place in (0, 1)]
+    parts = [lattice.noised_there(nothing, place.after(block)) for place in places for block in (0, 1)]
+    halves = torch.cat([torch.stack([part[::2], part[1::2]]) for part in parts])
+    apart = torch.corrcoef(torch.cat([halves, halves.abs()])) - torch.eye(16)
+    assert apart.abs().max() < 6 / math.sqrt(BLOCK / 2)
+    points = torch.stack(parts) / lattice.grain
+    assert torch.equal(points, points.round())
+    assert len(points.unique()) > 0.99 * points.numel()
+
+
 def noise_makes_up_for_float32() -> None:
     """The noise on a sum of many float32 gradients is larger by what their rounding may add."""
 
@@ -81,5 +94,6 @@ CHECKS: list[Callable[[], None]] = [
     noise_makes_up_for_rounding,
     streams_cannot_be_computed_back,
     blocks_have_noise_of_their_own,
+    noise_of_a_device_is_of_each_place,
     noise_makes_up_for_float32,
 ]

@@ -12,9 +12,12 @@ import torch
 from broken_mutants import Mutant
 from broken_mutants import mutant as any_mutant
 
+import reticent.inside.lattice as lattice
+import reticent.inside.on_device as on_device
 import reticent.inside.vault as vault
 from reticent.inside import GaussianNoise, Randomness
 from reticent.inside.lattice import Lattice
+from reticent.inside.randomness import Place
 
 MUTANTS: list[Mutant] = []
 mutant = partial(any_mutant, among=MUTANTS)
@@ -22,8 +25,8 @@ mutant = partial(any_mutant, among=MUTANTS)
 
 @mutant(GaussianNoise, "_open", checks.no_digit_is_left_below_the_noise)
 def noise_without_a_lattice(_right: Any) -> Any:
-    def opened(self: GaussianNoise, sealed: Any, streams: Any) -> torch.Tensor:
-        noise = torch.from_numpy(streams(0).standard_normal(tuple(sealed._value.shape)))
+    def opened(self: GaussianNoise, sealed: Any, place: Any) -> torch.Tensor:
+        noise = torch.from_numpy(place.stream(0).standard_normal(tuple(sealed._value.shape)))
         return sealed._value + self.noise_multiplier * sealed.sensitivity * noise
 
     return opened
@@ -54,6 +57,21 @@ def generator_that_can_be_inverted(_right: Any) -> Any:
 @mutant(Randomness, "stream", checks.blocks_have_noise_of_their_own)
 def one_stream_for_all_blocks(right: Any) -> Any:
     return lambda self, *place: right(self, *(place[:3] if "noise" in place else place))
+
+
+@mutant(Place, "key", checks.noise_of_a_device_is_of_each_place)
+def one_key_for_all_noise_of_a_device(_right: Any) -> Any:
+    return lambda self: bytes(32)
+
+
+@mutant(lattice, "grains", checks.noise_of_a_device_is_of_each_place)
+def every_part_begins_at_the_first_counter(right: Any) -> Any:
+    return lambda key, _first, size, **law: right(key, 0, size, **law)
+
+
+@mutant(on_device, "words", checks.noise_of_a_device_is_of_each_place)
+def one_word_for_radius_and_angle(right: Any) -> Any:
+    return lambda *place: right(*place)[:1].expand(16, -1).contiguous()
 
 
 @mutant(vault, "slack", checks.noise_makes_up_for_float32)

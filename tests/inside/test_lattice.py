@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 import pytest
@@ -16,21 +15,22 @@ from torch import Tensor
 
 from reticent.errors import SettingError
 from reticent.inside import Everyone, GaussianNoise, Randomness, RoundSettings, Sealed
-from reticent.inside.lattice import AT_MOST, BLOCK, FINEST, REACH, ROUNDING, Lattice, Streams
+from reticent.inside.lattice import AT_MOST, BLOCK, FINEST, REACH, ROUNDING, Lattice
+from reticent.inside.randomness import Place
 
 
-def streams(place: int = 0) -> Streams:
-    return partial(Randomness.from_seed(0).stream, place, "noise", 0)
+def place(number: int = 0) -> Place:
+    return Randomness.from_seed(0).at(number, "noise", 0)
 
 
 def on_the_lattice(lattice: Lattice, value: Tensor) -> Tensor:
     """The value's own point, without noise."""
-    return Lattice(lattice.grain, 0.0, 0).noised(value, streams())
+    return Lattice(lattice.grain, 0.0, 0).noised(value, place())
 
 
 def released(value: Tensor, sensitivity: float = 1.0, noise: float = 1.0) -> Tensor:
     draw = Everyone().draw(RoundSettings(10, 10, 1.0, 1.0), 10, np.random.default_rng(0), {})
-    return GaussianNoise(noise)._open(Sealed(value, sensitivity, draw), streams())
+    return GaussianNoise(noise)._open(Sealed(value, sensitivity, draw), place())
 
 
 @given(
@@ -114,10 +114,10 @@ def test_a_value_beyond_all_sums_is_cut_and_stays_whole() -> None:
 def test_blocks_can_be_made_alone_and_in_any_order() -> None:
     lattice = Lattice.of(sensitivity=1.0, std=1.0, size=2 * BLOCK + 77)
     value = torch.randn(2 * BLOCK + 77, generator=torch.Generator().manual_seed(0))
-    whole = lattice.noised(value, streams())
+    whole = lattice.noised(value, place())
     for block in (2, 0, 1):
         part = slice(block * BLOCK, (block + 1) * BLOCK)
-        alone = lattice.noised(value[part], lambda number, block=block: streams()(block + number))
+        alone = lattice.noised(value[part], place().after(block))
         assert torch.equal(alone, whole[part])
 
 

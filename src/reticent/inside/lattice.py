@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +16,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from reticent.errors import SettingError
+from reticent.inside.on_device import grains, made_there
+from reticent.inside.randomness import Place
 
 LAW = (
     "noise is normal on a lattice up to the 52 bits of its generator, which may add 2^-42 to epsilon for each number "
@@ -24,11 +25,11 @@ LAW = (
 )
 """What every guarantee says of it."""
 
-Streams = Callable[[int], np.random.Generator]
-"""The stream of each block of a release."""
-
 BLOCK = 2**16
 """Coordinates whose noise comes from one stream: blocks may be made anywhere, in any order."""
+
+AT_ONCE = 16 * BLOCK
+"""Coordinates whose noise a device makes at once: about 150 MB on the way."""
 
 ROUNDING = 1e-6
 """Rounding to grains moves an answer by at most this share of its sensitivity, unless the noise is huge."""
@@ -75,14 +76,29 @@ class Lattice:
         spread = std / grain * (1 + larger)
         return cls(grain, spread, min(32, max(0, math.frexp(spread)[1] - 1 - DITHER)))
 
-    def noised(self, value: Tensor, streams: Streams) -> Tensor:
+    def noised(self, value: Tensor, place: Place) -> Tensor:
         """The answer on the lattice, with noise; back in its own type, which is post-processing."""
+        if made_there(value.device):
+            return self.noised_there(value, place)
         flat = value.detach().cpu().reshape(-1).numpy()
         out = np.empty_like(flat)
         for block, start in enumerate(range(0, len(flat), BLOCK)):
             part = slice(start, start + BLOCK)
-            out[part] = self._points(flat[part], streams(block))
+            out[part] = self._points(flat[part], place.stream(block))
         return torch.from_numpy(out).reshape(value.shape).to(value.device)
+
+    def noised_there(self, value: Tensor, place: Place) -> Tensor:
+        """The same on the value's own device: no number leaves it, and none but the key and the sizes comes to it."""
+        flat, key = value.detach().reshape(-1), place.key()
+        out = torch.empty_like(flat)
+        for start in range(0, len(flat), AT_ONCE):
+            part = flat[start : start + AT_ONCE]
+            noise = grains(
+                key, place.first * BLOCK + start, len(part), spread=self.spread, bits=self.bits, device=flat.device
+            )
+            whole = (part.double() * (1 / self.grain)).round_().clamp_(-REACH, REACH)
+            out[start : start + AT_ONCE] = whole.add_(noise).mul_(self.grain)
+        return out.reshape(value.shape)
 
     def _points(self, value: NDArray[Any], rng: np.random.Generator) -> NDArray[np.float64]:
         whole, noise = _scratch(len(value))

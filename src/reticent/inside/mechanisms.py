@@ -12,8 +12,9 @@ from torch import Tensor
 
 from reticent.accounting import Event, Gaussian, Unbounded
 from reticent.errors import SettingError, require
-from reticent.inside.lattice import Lattice, Streams
+from reticent.inside.lattice import Lattice
 from reticent.inside.queries import LossGain
+from reticent.inside.randomness import Place
 from reticent.inside.sealed import Sealed
 
 
@@ -24,7 +25,7 @@ class Mechanism(Protocol):
         """What an answer of a full draw, opened so, costs."""
         ...
 
-    def _open(self, sealed: Sealed, streams: Streams) -> Tensor:
+    def _open(self, sealed: Sealed, place: Place) -> Tensor:
         """The noisy answer; only the vault's door calls this."""
         ...
 
@@ -47,7 +48,7 @@ class GaussianNoise:
             return Unbounded("an answer was released without noise")
         return Gaussian(self.noise_multiplier)
 
-    def _open(self, sealed: Sealed, streams: Streams) -> Tensor:
+    def _open(self, sealed: Sealed, place: Place) -> Tensor:
         bound = sealed.sensitivity * sealed.slack
         if self.noise_multiplier == 0:
             return sealed._value.clone()
@@ -56,7 +57,7 @@ class GaussianNoise:
                 f"there is no noise for a sensitivity of {sealed.sensitivity}: it must be above 0, finite"
             )
         lattice = Lattice.of(sensitivity=bound, std=self.noise_multiplier * bound, size=sealed._value.numel())
-        return lattice.noised(sealed._value, streams)
+        return lattice.noised(sealed._value, place)
 
 
 @dataclass(frozen=True)
@@ -92,8 +93,8 @@ class AcceptanceCoin:
         span = math.log(self.high / self.low)
         return self.low * math.exp(min(max(span / 2 + self.influence * gains, 0.0), span))
 
-    def _open(self, sealed: Sealed, streams: Streams) -> Tensor:
-        kept = streams(0).random() < self.chance(float(sealed._value) / sealed.slack)
+    def _open(self, sealed: Sealed, place: Place) -> Tensor:
+        kept = place.stream(0).random() < self.chance(float(sealed._value) / sealed.slack)
         return torch.tensor(1.0 if kept else 0.0)
 
 

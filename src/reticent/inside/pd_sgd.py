@@ -14,8 +14,8 @@ from reticent.accounting import Event, Unbounded
 from reticent.inside.bounds import Bound
 from reticent.inside.drawn import Drawn
 from reticent.inside.draws import Draw, Memory
-from reticent.inside.lattice import Streams
 from reticent.inside.mechanisms import normal_like
+from reticent.inside.randomness import Place
 from reticent.inside.sealed import Sealed
 from reticent.inside.settings import RoundSettings
 from reticent.inside.store import Batch
@@ -69,8 +69,8 @@ class FixedNoise:
         """Nothing is proved."""
         return NO_DP
 
-    def _open(self, sealed: Sealed, streams: Streams) -> Tensor:
-        return normal_like(sealed._value, streams(0)).mul_(self.std).add_(sealed._value)
+    def _open(self, sealed: Sealed, place: Place) -> Tensor:
+        return normal_like(sealed._value, place.stream(0)).mul_(self.std).add_(sealed._value)
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class AsItIs:
         """Nothing is proved."""
         return NO_DP
 
-    def _open(self, sealed: Sealed, streams: Streams) -> Tensor:  # noqa: ARG002
+    def _open(self, sealed: Sealed, place: Place) -> Tensor:  # noqa: ARG002
         return sealed._value
 
 

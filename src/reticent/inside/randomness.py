@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import os
 import weakref
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -65,9 +66,16 @@ class Randomness:
 
         `key` and `counter` are taken as they are; `seed` would be folded by a generator that can be inverted.
         """
-        digest = hashlib.blake2b(repr(place).encode(), key=self._secret(), digest_size=32).digest()
+        digest = self._digest(place)
         key, counter = int.from_bytes(digest[:16], "little"), int.from_bytes(digest[16:], "little")
         return np.random.Generator(AESCounter(key=key, counter=counter))  # type: ignore[arg-type] # its stubs hide the base
+
+    def at(self, *place: int | str) -> Place:
+        """All streams of a place: one for each block of numbers, or one key for a device that makes its own."""
+        return Place(self, place)
+
+    def _digest(self, place: tuple[int | str, ...]) -> bytes:
+        return hashlib.blake2b(repr(place).encode(), key=self._secret(), digest_size=32).digest()
 
     def seal(self, *parts: bytes | memoryview) -> str:
         """A keyed fingerprint: equal for equal bytes, and without the key it says nothing about them."""
@@ -93,6 +101,33 @@ class Randomness:
             "the key of a run's randomness cannot be copied or pickled, nor can a run that holds it: the same noise "
             "on other values would reveal them. Start a new run, or resume a stored one from its folder."
         )
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where secret randomness is needed, such as the noise of one release.
+
+    >>> place = Randomness.from_seed(7).at(3, "noise", 0)
+    >>> place.stream(5).random() == place.after(2).stream(3).random(), len(place.key())
+    (True, 32)
+    """
+
+    _randomness: Randomness
+    _place: tuple[int | str, ...]
+    first: int = 0
+    """The number of its first block: a part of the noise can be made alone."""
+
+    def stream(self, block: int) -> np.random.Generator:
+        """The stream of a block, counted from the first."""
+        return self._randomness.stream(*self._place, self.first + block)
+
+    def key(self) -> bytes:
+        """256 bits for a counter-based generator of its own; no stream is made of them."""
+        return self._randomness._digest((*self._place, "key"))
+
+    def after(self, blocks: int) -> Place:
+        """The same place, so many blocks further on."""
+        return replace(self, first=self.first + blocks)
 
 
 _HOLDERS: weakref.WeakSet[Randomness] = weakref.WeakSet()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial
 
 import numpy as np
 import torch
@@ -134,9 +133,9 @@ class Vault:
         event = sealed.draw.amplify(mechanism.event())
         _refuse_unproved(sealed, mechanism, event)
         self._charge(event, sealed)
-        streams = partial(self._randomness.stream, self._round, "noise", self._noises)
+        place = self._randomness.at(self._round, "noise", self._noises)
         self._noises += 1
-        released = mechanism._open(sealed, streams)
+        released = mechanism._open(sealed, place)
         return released if self._probe is None else self._probe.saw(sealed, event, released)
 
     def watch(self, replay: Sequence[Opening] = ()) -> Probe:

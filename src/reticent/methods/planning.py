@@ -92,7 +92,7 @@ class Plan:
         stages = (self.method.gate, self.method.control, self.method.direction)
         return next((stage.claim(releases) for stage in stages if isinstance(stage, Claiming)), None)
 
-    def guarantee(self, *, seeded: bool) -> Guarantee:
+    def guarantee(self, *, seeded: bool, generator: str = GENERATOR) -> Guarantee:
         """What this plan promises for every run of it."""
         proof = self.method.gate.proof
         return Guarantee.of(
@@ -109,7 +109,7 @@ class Plan:
                 APART,
                 *proof.assumptions,
                 *_promises(self.method),
-                GENERATOR,
+                generator,
                 LAW,
                 COVERED_BY_TEST,
             ),

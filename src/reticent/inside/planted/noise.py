@@ -7,24 +7,23 @@ from typing import Any
 
 from torch import Tensor
 
-from reticent.inside.lattice import Streams
 from reticent.inside.mechanisms import GaussianNoise
 from reticent.inside.planted.bug import Code, bug
-from reticent.inside.randomness import Randomness
+from reticent.inside.randomness import Place, Randomness
 from reticent.inside.sealed import Sealed
 from reticent.inside.vault import Vault
 
 
 @bug(GaussianNoise, "_open", "the noise is forgotten")
 def _no_noise(_right: Code) -> Code:
-    return lambda _self, sealed, _streams: sealed._value.clone()
+    return lambda _self, sealed, _place: sealed._value.clone()
 
 
 def _rescaled(right: Code, factor: Callable[[Sealed], float]) -> Code:
     """The same noise, times a factor."""
 
-    def opened(self: GaussianNoise, sealed: Sealed, streams: Streams) -> Tensor:
-        noise: Tensor = right(self, sealed, streams) - sealed._value
+    def opened(self: GaussianNoise, sealed: Sealed, place: Place) -> Tensor:
+        noise: Tensor = right(self, sealed, place) - sealed._value
         return sealed._value + factor(sealed) * noise
 
     return opened
@@ -47,8 +46,8 @@ def _noise_without_clip_norm(right: Code) -> Code:
 
 @bug(GaussianNoise, "_open", "the second half of the parameters gets no noise")
 def _noise_on_some(right: Code) -> Code:
-    def opened(self: GaussianNoise, sealed: Sealed, streams: Streams) -> Tensor:
-        released: Tensor = right(self, sealed, streams)
+    def opened(self: GaussianNoise, sealed: Sealed, place: Place) -> Tensor:
+        released: Tensor = right(self, sealed, place)
         half = released.numel() // 2
         released.view(-1)[half:] = sealed._value.view(-1)[half:]
         return released
@@ -58,8 +57,8 @@ def _noise_on_some(right: Code) -> Code:
 
 @bug(GaussianNoise, "_open", "the noise has the precision of bfloat16")
 def _coarse_noise(right: Code) -> Code:
-    def opened(self: GaussianNoise, sealed: Sealed, streams: Streams) -> Tensor:
-        noise: Tensor = right(self, sealed, streams) - sealed._value
+    def opened(self: GaussianNoise, sealed: Sealed, place: Place) -> Tensor:
+        noise: Tensor = right(self, sealed, place) - sealed._value
         return sealed._value + noise.bfloat16().to(noise.dtype)
 
     return opened

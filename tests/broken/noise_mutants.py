@@ -17,7 +17,7 @@ import reticent.inside.on_device as on_device
 import reticent.inside.vault as vault
 from reticent.inside import GaussianNoise, Randomness
 from reticent.inside.lattice import Lattice
-from reticent.inside.randomness import Place
+from reticent.inside.randomness import Streams
 
 MUTANTS: list[Mutant] = []
 mutant = partial(any_mutant, among=MUTANTS)
@@ -59,7 +59,7 @@ def one_stream_for_all_blocks(right: Any) -> Any:
     return lambda self, *place: right(self, *(place[:3] if "noise" in place else place))
 
 
-@mutant(Place, "key", checks.noise_of_a_device_is_of_each_place)
+@mutant(Streams, "key", checks.noise_of_a_device_is_of_each_place)
 def one_key_for_all_noise_of_a_device(_right: Any) -> Any:
     return lambda self: bytes(32)
 

@@ -16,10 +16,10 @@ from torch import Tensor
 from reticent.errors import SettingError
 from reticent.inside import Everyone, GaussianNoise, Randomness, RoundSettings, Sealed
 from reticent.inside.lattice import AT_MOST, BLOCK, FINEST, REACH, ROUNDING, Lattice
-from reticent.inside.randomness import Place
+from reticent.inside.randomness import Streams
 
 
-def place(number: int = 0) -> Place:
+def place(number: int = 0) -> Streams:
     return Randomness.from_seed(0).at(number, "noise", 0)
 
 

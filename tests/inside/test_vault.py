@@ -13,7 +13,7 @@ from reticent.accounting import Event, Gaussian, Ledger, Planned, SelectiveAttem
 from reticent.accounting.ledger import read_entries
 from reticent.errors import BudgetSpent, ResumeError, SettingError
 from reticent.inside import Drawn, Everyone, GaussianNoise, Poisson, Randomness, RoundSettings, Sealed, Vault, as_store
-from reticent.inside.randomness import Place
+from reticent.inside.randomness import Streams
 
 GRADIENT = Subsampled(0.5, Gaussian(2.0))
 SETTINGS = RoundSettings(10, 5, 1.0, 2.0)
@@ -61,7 +61,7 @@ def test_the_ledger_is_on_disk_before_the_noise_is_drawn(tmp_path: Path) -> None
     path = tmp_path / "ledger.jsonl"
 
     class Watching(GaussianNoise):
-        def _open(self, sealed: Sealed, place: Place) -> Tensor:
+        def _open(self, sealed: Sealed, place: Streams) -> Tensor:
             assert len(read_entries(path)) == 1
             return super()._open(sealed, place)
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from reticent.accounting import Event, NoisyMax
 from reticent.errors import require
 from reticent.inside.drawn import Drawn
-from reticent.inside.randomness import Place
+from reticent.inside.randomness import Streams
 from reticent.inside.sealed import Sealed
 from reticent.inside.task import Task
 
@@ -65,7 +65,7 @@ class BestOf:
         """A noisy maximum."""
         return NoisyMax(self.epsilon)
 
-    def _open(self, sealed: Sealed, place: Place) -> Tensor:
+    def _open(self, sealed: Sealed, place: Streams) -> Tensor:
         scale = sealed.sensitivity * sealed.slack / self.epsilon
         noise = place.stream(0).laplace(scale=scale, size=len(sealed._value))
         return torch.argmax(sealed._value + torch.from_numpy(noise))

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from reticent.errors import SettingError
 from reticent.inside.on_device import grains, made_there
-from reticent.inside.randomness import Place
+from reticent.inside.randomness import Streams
 
 LAW = (
     "noise is normal on a lattice up to the 52 bits of its generator, which may add 2^-42 to epsilon for each number "
@@ -76,7 +76,7 @@ class Lattice:
         spread = std / grain * (1 + larger)
         return cls(grain, spread, min(32, max(0, math.frexp(spread)[1] - 1 - DITHER)))
 
-    def noised(self, value: Tensor, place: Place) -> Tensor:
+    def noised(self, value: Tensor, place: Streams) -> Tensor:
         """The answer on the lattice, with noise; back in its own type, which is post-processing."""
         if made_there(value.device):
             return self.noised_there(value, place)
@@ -87,7 +87,7 @@ class Lattice:
             out[part] = self._points(flat[part], place.stream(block))
         return torch.from_numpy(out).reshape(value.shape).to(value.device)
 
-    def noised_there(self, value: Tensor, place: Place) -> Tensor:
+    def noised_there(self, value: Tensor, place: Streams) -> Tensor:
         """The same on the value's own device: no number leaves it, and none but the key and the sizes comes to it."""
         flat, key = value.detach().reshape(-1), place.key()
         out = torch.empty_like(flat)

@@ -14,7 +14,7 @@ from reticent.accounting import Event, Gaussian, Unbounded
 from reticent.errors import SettingError, require
 from reticent.inside.lattice import Lattice
 from reticent.inside.queries import LossGain
-from reticent.inside.randomness import Place
+from reticent.inside.randomness import Streams
 from reticent.inside.sealed import Sealed
 
 
@@ -25,7 +25,7 @@ class Mechanism(Protocol):
         """What an answer of a full draw, opened so, costs."""
         ...
 
-    def _open(self, sealed: Sealed, place: Place) -> Tensor:
+    def _open(self, sealed: Sealed, place: Streams) -> Tensor:
         """The noisy answer; only the vault's door calls this."""
         ...
 
@@ -48,7 +48,7 @@ class GaussianNoise:
             return Unbounded("an answer was released without noise")
         return Gaussian(self.noise_multiplier)
 
-    def _open(self, sealed: Sealed, place: Place) -> Tensor:
+    def _open(self, sealed: Sealed, place: Streams) -> Tensor:
         bound = sealed.sensitivity * sealed.slack
         if self.noise_multiplier == 0:
             return sealed._value.clone()
@@ -93,7 +93,7 @@ class AcceptanceCoin:
         span = math.log(self.high / self.low)
         return self.low * math.exp(min(max(span / 2 + self.influence * gains, 0.0), span))
 
-    def _open(self, sealed: Sealed, place: Place) -> Tensor:
+    def _open(self, sealed: Sealed, place: Streams) -> Tensor:
         kept = place.stream(0).random() < self.chance(float(sealed._value) / sealed.slack)
         return torch.tensor(1.0 if kept else 0.0)
 

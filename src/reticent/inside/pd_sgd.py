@@ -15,7 +15,7 @@ from reticent.inside.bounds import Bound
 from reticent.inside.drawn import Drawn
 from reticent.inside.draws import Draw, Memory
 from reticent.inside.mechanisms import normal_like
-from reticent.inside.randomness import Place
+from reticent.inside.randomness import Streams
 from reticent.inside.sealed import Sealed
 from reticent.inside.settings import RoundSettings
 from reticent.inside.store import Batch
@@ -69,7 +69,7 @@ class FixedNoise:
         """Nothing is proved."""
         return NO_DP
 
-    def _open(self, sealed: Sealed, place: Place) -> Tensor:
+    def _open(self, sealed: Sealed, place: Streams) -> Tensor:
         return normal_like(sealed._value, place.stream(0)).mul_(self.std).add_(sealed._value)
 
 
@@ -81,7 +81,7 @@ class AsItIs:
         """Nothing is proved."""
         return NO_DP
 
-    def _open(self, sealed: Sealed, place: Place) -> Tensor:  # noqa: ARG002
+    def _open(self, sealed: Sealed, place: Streams) -> Tensor:  # noqa: ARG002
         return sealed._value
 
 

@@ -70,9 +70,9 @@ class Randomness:
         key, counter = int.from_bytes(digest[:16], "little"), int.from_bytes(digest[16:], "little")
         return np.random.Generator(AESCounter(key=key, counter=counter))  # type: ignore[arg-type] # its stubs hide the base
 
-    def at(self, *place: int | str) -> Place:
+    def at(self, *place: int | str) -> Streams:
         """All streams of a place: one for each block of numbers, or one key for a device that makes its own."""
-        return Place(self, place)
+        return Streams(self, place)
 
     def _digest(self, place: tuple[int | str, ...]) -> bytes:
         return hashlib.blake2b(repr(place).encode(), key=self._secret(), digest_size=32).digest()
@@ -104,7 +104,7 @@ class Randomness:
 
 
 @dataclass(frozen=True)
-class Place:
+class Streams:
     """Where secret randomness is needed, such as the noise of one release.
 
     >>> place = Randomness.from_seed(7).at(3, "noise", 0)
@@ -125,7 +125,7 @@ class Place:
         """256 bits for a counter-based generator of its own; no stream is made of them."""
         return self._randomness._digest((*self._place, "key"))
 
-    def after(self, blocks: int) -> Place:
+    def after(self, blocks: int) -> Streams:
         """The same place, so many blocks further on."""
         return replace(self, first=self.first + blocks)
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from reticent.inside.mechanisms import GaussianNoise
 from reticent.inside.planted.bug import Code, bug
-from reticent.inside.randomness import Place, Randomness
+from reticent.inside.randomness import Randomness, Streams
 from reticent.inside.sealed import Sealed
 from reticent.inside.vault import Vault
 
@@ -22,7 +22,7 @@ def _no_noise(_right: Code) -> Code:
 def _rescaled(right: Code, factor: Callable[[Sealed], float]) -> Code:
     """The same noise, times a factor."""
 
-    def opened(self: GaussianNoise, sealed: Sealed, place: Place) -> Tensor:
+    def opened(self: GaussianNoise, sealed: Sealed, place: Streams) -> Tensor:
         noise: Tensor = right(self, sealed, place) - sealed._value
         return sealed._value + factor(sealed) * noise
 
@@ -46,7 +46,7 @@ def _noise_without_clip_norm(right: Code) -> Code:
 
 @bug(GaussianNoise, "_open", "the second half of the parameters gets no noise")
 def _noise_on_some(right: Code) -> Code:
-    def opened(self: GaussianNoise, sealed: Sealed, place: Place) -> Tensor:
+    def opened(self: GaussianNoise, sealed: Sealed, place: Streams) -> Tensor:
         released: Tensor = right(self, sealed, place)
         half = released.numel() // 2
         released.view(-1)[half:] = sealed._value.view(-1)[half:]
@@ -57,7 +57,7 @@ def _noise_on_some(right: Code) -> Code:
 
 @bug(GaussianNoise, "_open", "the noise has the precision of bfloat16")
 def _coarse_noise(right: Code) -> Code:
-    def opened(self: GaussianNoise, sealed: Sealed, place: Place) -> Tensor:
+    def opened(self: GaussianNoise, sealed: Sealed, place: Streams) -> Tensor:
         noise: Tensor = right(self, sealed, place) - sealed._value
         return sealed._value + noise.bfloat16().to(noise.dtype)
 

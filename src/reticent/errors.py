@@ -42,11 +42,12 @@ class UnknownName(ReticentError, LookupError):  # noqa: N818 - reads better wher
     reticent.errors.UnknownName: unknown method 'dpsgdd': did you mean 'dpsgd'? (known: dpis, dpsgd)
     """
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]):
+    def __init__(self, kind: str, name: str, known: Iterable[str], *, more: str | None = None):
         names = sorted(known)
         near = difflib.get_close_matches(name, names, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        super().__init__(f"unknown {kind} {name!r}: {hint}(known: {', '.join(names)})")
+        where = f"`{more}` lists them all" if more is not None else f"(known: {', '.join(names)})"
+        super().__init__(f"unknown {kind} {name!r}: {hint}{where}")
 
 
 def require(holds: bool, says: str) -> None:

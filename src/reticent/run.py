@@ -27,7 +27,7 @@ from reticent.methods import Method, plan
 from reticent.methods.solving import tally
 from reticent.outside import TailAverage
 from reticent.standing import Standing
-from reticent.usable import check_model, refuse_unusable, warn_of_large_delta
+from reticent.usable import check_model, refuse_unusable, warn_of_weak_promise
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Run:
             already=already,
             adjacency=adjacency_of(size, adjacency),
         )
-        warn_of_large_delta(self.plan.price.delta, self.plan.settings.size)
+        warn_of_weak_promise(self.plan.price, self.plan.settings.size)
         self.model, self.optimizer, self.scheduler = model, optimizer, scheduler
         self._standing = Standing(self.plan.settings)
         self._average = TailAverage(average_last, self.plan.rounds)

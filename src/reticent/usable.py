@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from contextlib import suppress
 
@@ -9,6 +10,7 @@ import torch
 from torch.optim import LBFGS, Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
+from reticent.accounting import Price
 from reticent.errors import PrivacyWarning, SettingError
 from reticent.gradients import check
 from reticent.inside import Batch, Flat, Task
@@ -16,14 +18,24 @@ from reticent.inside.guard import Guard
 from reticent.methods import Plan
 from reticent.outside.trial import refuse_witnesses
 
+NEXT_TO_NOTHING = 20.0
+"""Odds that grow 5e8-fold."""
+
 COMPANY = 64
 """Among so many others a row is seen at least; a real micro-batch may be larger."""
 
 
-def warn_of_large_delta(delta: float, size: int) -> None:
-    """A delta of one in the number of examples promises nothing about any one of them."""
+def warn_of_weak_promise(price: Price, size: int) -> None:
+    """Warn of a delta that lets whole examples out, and of an epsilon that promises nothing to anybody."""
+    epsilon, delta = price.epsilon, price.delta
     if delta >= 1 / size:
         message = f"delta is {delta:g}, not below 1/{size}: revealing one whole example at random would satisfy it"
+        warnings.warn(message, PrivacyWarning, stacklevel=4)
+    if NEXT_TO_NOTHING < epsilon < math.inf:
+        message = (
+            f"epsilon is {epsilon:g}: the odds that an example took part may grow by e^{epsilon:.0f}, which "
+            "promises next to nothing. Budgets between 0.5 and 10 are common"
+        )
         warnings.warn(message, PrivacyWarning, stacklevel=4)
 
 

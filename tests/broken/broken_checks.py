@@ -194,14 +194,18 @@ def no_round_past_the_plan() -> None:
     raise AssertionError("a round past the plan came out")
 
 
-def large_delta_warned() -> None:
-    """A delta of one in the number of examples is warned of."""
-    model = nn.Linear(2, 2)
-    pair = torch.randn(8, 2), torch.zeros(8, dtype=torch.long)
-    with warnings.catch_warnings(record=True) as raised:
-        warnings.simplefilter("always")
-        Run(model, torch.optim.SGD(model.parameters(), lr=1.0), pair, method=PLAIN, batch_size=4, rounds=1, delta=0.2)
-    assert any(issubclass(warning.category, PrivacyWarning) for warning in raised)
+def weak_promises_are_warned_of() -> None:
+    """A delta of one in the number of examples is warned of, and so is an epsilon beyond all odds."""
+    for noise, delta, word in ((1.0, 0.2, "delta"), (0.1, 1e-6, "epsilon")):
+        model = nn.Linear(2, 2)
+        pair = torch.randn(8, 2), torch.zeros(8, dtype=torch.long)
+        optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+        with warnings.catch_warnings(record=True) as raised:
+            warnings.simplefilter("always")
+            Run(model, optimizer, pair, method=dpsgd(noise_multiplier=noise), batch_size=4, rounds=1, delta=delta)
+        said = [str(warning.message) for warning in raised if issubclass(warning.category, PrivacyWarning)]
+        assert len(said) == 1
+        assert said[0].startswith(word)
 
 
 def declared_size_is_kept() -> None:
@@ -709,7 +713,7 @@ CHECKS: list[Callable[[], None]] = [
     hidden_attempts_are_bound_to_their_examples,
     draws_serve_their_queries,
     no_round_past_the_plan,
-    large_delta_warned,
+    weak_promises_are_warned_of,
     declared_size_is_kept,
     secret_coins_differ,
     accountants_agree,

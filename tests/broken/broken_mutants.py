@@ -209,9 +209,9 @@ def one_round_past_the_budget(_right: Any) -> Any:
     return lambda self, event: True
 
 
-@mutant(train, "warn_of_large_delta", checks.large_delta_warned)
-def large_delta_not_mentioned(_right: Any) -> Any:
-    return lambda delta, size: None
+@mutant(train, "warn_of_weak_promise", checks.weak_promises_are_warned_of)
+def weak_promises_not_mentioned(_right: Any) -> Any:
+    return lambda price, size: None
 
 
 @mutant(Poisson, "draw", checks.declared_size_is_kept)

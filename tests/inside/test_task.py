@@ -6,6 +6,7 @@ from torch import nn
 
 import reticent as rt
 from reticent.errors import ModelError
+from reticent.inside import Flat
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -53,3 +54,9 @@ def test_computing_in_half_precision_leaves_the_sum_exact(by_hand):
         return probe.openings[0].sealed.double()
 
     assert float((sum_over(300) - sum_over(299)).norm()) <= 1 + 1e-4
+
+
+@pytest.mark.filterwarnings("ignore:Lazy modules")
+def test_a_lazy_module_is_told_what_to_do() -> None:
+    with pytest.raises(ModelError, match=r"'1\.weight'.*lazy.*made-up batch"):
+        Flat(nn.Sequential(nn.Tanh(), nn.LazyLinear(2)))

@@ -8,7 +8,21 @@ from typing import Annotated, TextIO
 
 import typer
 
-from reticent.cli import account, attack, audit, compare, data, demo, doctor, methods, plan, report, reproduce, train
+from reticent.cli import (
+    account,
+    attack,
+    audit,
+    compare,
+    data,
+    demo,
+    doctor,
+    methods,
+    plan,
+    report,
+    reproduce,
+    settings,
+    train,
+)
 from reticent.errors import ReticentError
 
 INTERRUPTED = 130  # how a shell, and typer, tell of Ctrl-C
@@ -18,6 +32,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="Train models that keep their training data to themselves, and say exactly what is proved.",
 )
 COMMANDS = (
@@ -31,6 +46,7 @@ COMMANDS = (
     doctor.doctor,
     report.report,
     methods.methods,
+    settings.settings,
     demo.demo,
 )
 for command in COMMANDS:

@@ -76,6 +76,9 @@ class Recipe:
         return dataclasses.asdict(self)
 
 
+_SETTINGS = [f.name for f in dataclasses.fields(Recipe) if f.name != "options"]
+
+
 @cache
 def presets() -> dict[str, Any]:
     """The settings each dataset and method starts from (presets.toml)."""
@@ -178,7 +181,11 @@ def check(recipe: Recipe) -> None:
             raise SettingError(f"{name} is {value:g}: it must be above 0 and finite")
     if recipe.seed is not None and not 0 <= recipe.seed < 2**63:
         raise SettingError(f"seed is {recipe.seed}: it must be 0 or more, and below 2**63")
-    for name, default in catalogue.options(recipe.method).items():
+    known_options = catalogue.options(recipe.method)
+    for name in recipe.options:
+        if name not in known_options:
+            raise UnknownName("setting", name, [*_SETTINGS, *known_options], more=f"reticent settings {recipe.method}")
+    for name, default in known_options.items():
         _check_option(name, recipe.options.get(name, default), default)
     adjacency_of(recipe.size, recipe.adjacency)
     if recipe.size is not None and (recipe.holdout is not None or recipe.validation is not None):

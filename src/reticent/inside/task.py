@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import UninitializedParameter
 
 from reticent.errors import ModelError, require
 from reticent.inside.diagnostics import Diagnostics
@@ -35,6 +36,12 @@ class Flat:
         trainable = {name: p for name, p in model.named_parameters() if p.requires_grad}
         if not trainable:
             raise ModelError("no parameter of the model is trainable: set requires_grad on what is to be learned")
+        lazy = next((name for name, p in trainable.items() if isinstance(p, UninitializedParameter)), None)
+        if lazy is not None:
+            raise ModelError(
+                f"the shape of {lazy!r} is not known yet, since its module is lazy: send one made-up batch through the "
+                "model first, as in model(torch.zeros(1, ...)), and make the optimizer after that"
+            )
         kinds = {(p.dtype, p.device) for p in trainable.values()}
         if len(kinds) > 1:
             found = ", ".join(sorted(f"{dtype} on {device}" for dtype, device in kinds))

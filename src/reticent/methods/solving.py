@@ -80,8 +80,8 @@ def with_least_noise(
     """The method with the least noise that the budget affords so many rounds."""
     if budget is None or rounds is None:
         raise SettingError(
-            f"{method.name} was given no noise_multiplier: give one, or a budget together with rounds or epochs, "
-            "from which the noise follows"
+            f"{method.name} was given no budget: give epsilon (--epsilon) together with rounds or epochs, "
+            "from which the noise follows, or a noise_multiplier"
         )
 
     def spent(noise: float) -> dict[Event, int]:

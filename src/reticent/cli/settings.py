@@ -1,0 +1,61 @@
+"""`reticent settings`: everything that can be set, on the command line, in a TOML file or with --set."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+from typer import Argument, Option
+
+SAYS = {
+    "data": "dataset by name, or a file of your own",
+    "data_folder": "where datasets lie, if not in $RETICENT_DATA or the data folder",
+    "features": "features computed first, such as scattering",
+    "model": "network by name",
+    "activation": "relu, tanh or tempered (a tempered sigmoid)",
+    "method": "see `reticent methods`",
+    "options": "the method's own options, as a table in a TOML file",
+    "epsilon": "privacy budget; the noise follows from it",
+    "delta": "chance that the promise does not hold; at most 1e-5 and 1/(10 N) if not said",
+    "size": "declared number of examples: then one more or less changes no number",
+    "adjacency": "what is promised: zero-out, add-or-remove (needs size) or replace",
+    "epochs": "attempts x batch / N",
+    "batch_size": "expected batch size",
+    "optimizer": "sgd or adam; the method's own if not said",
+    "lr": "learning rate",
+    "momentum": "momentum of sgd",
+    "lr_schedule": "constant, linear or cosine, over the kept updates",
+    "average_last": "share of the last rounds whose weights are averaged into the model",
+    "noise_multiplier": "noise as a multiple of the clip norm, instead of epsilon",
+    "max_grad_norm": "clip norm",
+    "centre": "noise multiplier of a mean that is released first and taken away from what the network sees",
+    "statistics_noise": "noise multiplier of the channels' means and squares, released first to normalise by",
+    "holdout": "so many training examples are public and judge updates (sa_dpsgd)",
+    "validation": "so many training examples are set aside and judge the model instead of the test examples",
+    "max_physical_batch_size": "examples in memory at once; changes no result",
+    "private_diagnostics": "keep private-diagnostics.jsonl; never show it",
+    "seed": "for tests and papers; the guarantee will say so",
+}
+
+
+def settings(
+    method: Annotated[str, Argument(help="Whose options to list besides.")] = "dpsgd",
+    data: Annotated[str | None, Option(help="Show the values for this dataset.")] = None,
+    as_json: Annotated[bool, Option("--json", help="Answer in JSON on stdout.")] = False,
+) -> None:
+    """List every setting of `train` and the options of a method, with what they are if nothing is said."""
+    from reticent import catalogue
+    from reticent.experiments.recipe import Recipe
+
+    recipe = Recipe(method=method) if data is None else Recipe(method=method, data=data).filled()
+    values = recipe.to_json()
+    rows = {name: {"does": says, "value": values[name]} for name, says in SAYS.items()}
+    told = catalogue.find(method).options
+    for name, default in catalogue.options(method).items():
+        if name not in rows:
+            rows[name] = {"does": f"{method}: {told.get(name, name)}", "value": recipe.options.get(name, default)}
+    if as_json:
+        print(json.dumps(rows, default=str))
+        return
+    for name, row in rows.items():
+        print(f"{name:<24} {row['does']}" + ("" if row["value"] in (None, {}) else f" [{row['value']}]"))

@@ -41,7 +41,7 @@ class Loop:
                 now = lasting = method.control.listen(now, vault, self.task)
             tried, outcome = 0, Outcome(kept=False)
             charge = method.charge(now)
-            with self._bundled(charge):
+            with self._bundled(charge), self._whole():
                 while tried < method.gate.candidates and not outcome.kept:
                     here = replace(standing, rejections=standing.rejections + tried)
                     outcome = self._candidate(now, here, tried, hidden=bool(charge.covers))
@@ -83,6 +83,8 @@ class Loop:
             outcome = method.gate.settle(proposal)
             if outcome.kept:
                 trial.keep(outcome.place)
+            elif outcome.state_stays:
+                trial.keep_state()
         return outcome
 
     def _bundled(self, charge: Charge) -> AbstractContextManager[None]:
@@ -99,6 +101,12 @@ class Loop:
         for state in self.optimizer.state.values():
             for value in state.values():
                 yield as_bytes(value) if isinstance(value, torch.Tensor) else repr(value).encode()
+
+    def _whole(self) -> AbstractContextManager[object]:
+        """Dropped candidates may leave their gradients behind: a round of several that fails goes back whole."""
+        if self.method.gate.candidates == 1:
+            return nullcontext()
+        return Trial(self.task.flat, self.optimizer, self.scheduler, kept=True)
 
     def _known_chance(self, number: int) -> AbstractContextManager[None]:
         """Dropout and random transforms draw from torch's generator: make it repeatable for this round only."""

@@ -194,6 +194,15 @@ def no_round_past_the_plan() -> None:
     raise AssertionError("a round past the plan came out")
 
 
+def remembered_rejections_are_charged_in_full() -> None:
+    """Where the optimizer remembers rejected gradients, gradient and test of every attempt are in the charge."""
+    settings, gradient = RoundSettings(100, 10, 2.0, 1.0), Subsampled(0.1, Gaussian(2.0))
+    gate = dpsur(noise_multiplier=2.0, validation_batch_size=10, keep_state=True).gate
+    assert gate.charge(gradient, settings).events == (gradient, Subsampled(0.1, Gaussian(1.3)))
+    hidden = dpsur(noise_multiplier=2.0, validation_batch_size=10, keep_state=True, hidden_attempts=True).gate
+    assert math.isinf(price(hidden.charge(gradient, settings).events, 1e-5).epsilon)
+
+
 def weak_promises_are_warned_of() -> None:
     """A delta of one in the number of examples is warned of, and so is an epsilon beyond all odds."""
     for noise, delta, word in ((1.0, 0.2, "delta"), (0.1, 1e-6, "epsilon")):
@@ -714,6 +723,7 @@ CHECKS: list[Callable[[], None]] = [
     draws_serve_their_queries,
     no_round_past_the_plan,
     weak_promises_are_warned_of,
+    remembered_rejections_are_charged_in_full,
     declared_size_is_kept,
     secret_coins_differ,
     accountants_agree,

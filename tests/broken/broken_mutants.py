@@ -38,7 +38,7 @@ from reticent.inside.guard import Guard
 from reticent.loop import Loop
 from reticent.methods import solving
 from reticent.methods.planning import Plan
-from reticent.outside import Trial
+from reticent.outside import Selective, Trial
 
 
 @dataclass(frozen=True)
@@ -212,6 +212,11 @@ def one_round_past_the_budget(_right: Any) -> Any:
 @mutant(train, "warn_of_weak_promise", checks.weak_promises_are_warned_of)
 def weak_promises_not_mentioned(_right: Any) -> Any:
     return lambda price, size: None
+
+
+@mutant(Selective, "_in_full", checks.remembered_rejections_are_charged_in_full)
+def remembered_rejections_cost_no_more_than_hidden_ones(_right: Any) -> Any:
+    return property(lambda self: self.seen_attempts)
 
 
 @mutant(Poisson, "draw", checks.declared_size_is_kept)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
 from laws import Law
 
-from reticent.accounting import Gaussian, SelectiveAttempt, SelectiveRelease, Subsampled
+import reticent as rt
+from reticent.accounting import Gaussian, SelectiveAttempt, SelectiveRelease, Subsampled, Unbounded
 from reticent.errors import SettingError
-from reticent.inside import RoundSettings
-from reticent.outside import After, NoisyTest, Open, Selective, SmoothTest
+from reticent.inside import Flat, RoundSettings
+from reticent.outside import After, Charge, NoisyTest, Open, Selective, SmoothTest, Trial
 
 TRIALS = 4000
 
@@ -99,3 +102,80 @@ def test_selection_of_what_no_proof_covers_is_refused() -> None:
 
     with pytest.raises(SettingError, match="no proof covers"):
         Selective().charge(Laplace(1.0), RoundSettings(10, 5, 1.0, 1.0))
+
+
+# -- rejected gradients stay in the optimizer ------------------------------------------------------------------------
+
+
+def kept_state(**options: bool) -> Selective:
+    return Selective(NoisyTest(batch_size=10, noise_multiplier=1.0), keep_state=True, **options)
+
+
+def test_keeping_the_state_charges_every_attempt_in_full() -> None:
+    gradient, settings = Subsampled(0.1, Gaussian(2.0)), RoundSettings(100, 10, 2.0, 1.0)
+    gate = kept_state()
+    assert gate.proof.route == "naive"
+    assert gate.charge(gradient, settings) == Charge((gradient, Subsampled(0.1, Gaussian(1.0))))
+
+
+def test_keeping_the_state_and_counting_kept_updates_proves_nothing() -> None:
+    gate = kept_state(hidden_attempts=True)
+    (event,) = gate.charge(Subsampled(0.1, Gaussian(2.0)), RoundSettings(100, 10, 2.0, 1.0)).events
+    assert isinstance(event, Unbounded)
+    trained = rt.fit(
+        torch.nn.Linear(2, 2),
+        (torch.randn(100, 2), torch.zeros(100, dtype=torch.long)),
+        method=replace(rt.methods.dpsur(noise_multiplier=2.0), gate=gate),
+        epochs=0.3,
+        batch_size=10,
+        seed=0,
+    )
+    assert trained.guarantee.status == "none"
+    assert math.isinf(trained.guarantee.epsilon)
+
+
+@pytest.mark.parametrize("state_stays", [True, False])
+def test_what_a_rejected_step_leaves_behind(state_stays: bool) -> None:
+    """The parameters go back in either case, the momentum only without `keep_state`; nothing stays after an error."""
+    net = torch.nn.Linear(2, 2)
+    flat, before = Flat(net), None
+    optimizer = torch.optim.SGD(net.parameters(), lr=1.0, momentum=0.9)
+    for fails in (False, True):
+        before = flat.vector.clone()
+        known = len(optimizer.state)
+        with contextlib.suppress(ZeroDivisionError), Trial(flat, optimizer) as trial:
+            flat.set_grad(torch.ones(6))
+            optimizer.step()
+            if state_stays:
+                trial.keep_state()
+            if fails:
+                optimizer.state.clear()
+                raise ZeroDivisionError
+        assert torch.equal(flat.vector, before)
+        assert len(optimizer.state) == (known if fails else 2 * state_stays)
+
+
+def test_a_run_that_keeps_the_state_moves_by_rejected_gradients_too() -> None:
+    """All but the last attempt rejected: with the state kept, the one kept step goes further than its own gradient."""
+    ends = []
+    for keep in (True, False):
+        torch.manual_seed(0)
+        net = torch.nn.Linear(3, 2)
+        method = rt.methods.dpsur(noise_multiplier=2.0, validation_batch_size=20, keep_state=keep, seen_attempts=True)
+        pair = torch.randn(100, 3), torch.randint(0, 2, (100,))
+        run = rt.Run(
+            net,
+            torch.optim.SGD(net.parameters(), lr=0.5, momentum=0.9),
+            pair,
+            method=method,
+            batch_size=20,
+            rounds=12,
+            delta=1e-5,
+            seed=3,
+        )
+        kept = [step.kept for step in run]
+        assert True in kept
+        assert False in kept[: kept.index(True)], "choose a seed whose first attempt is rejected"
+        ends.append((kept, torch.cat([p.detach().flatten() for p in net.parameters()]), run.guarantee().epsilon))
+    assert not torch.equal(ends[0][1], ends[1][1])
+    assert ends[0][2] == ends[1][2], "what is charged is the same: gradient and test of every attempt"

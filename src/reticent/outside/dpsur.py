@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtr
 
-from reticent.accounting import Event, Gaussian, SelectiveAttempt, SelectiveRelease, Subsampled
+from reticent.accounting import Event, Gaussian, SelectiveAttempt, SelectiveRelease, Subsampled, Unbounded
 from reticent.accounting.claims import claimed
 from reticent.accounting.claims.claimed import PaperClaim
 from reticent.errors import SettingError, require
@@ -130,12 +130,16 @@ class Selective:
     round goes on until an attempt is kept, at most `cap` of them, and costs one `SelectiveRelease`; then the number of
     attempts, their timing and their logs must stay private. With `seen_attempts` (naive, route F) gradient and test of
     every attempt are charged as they are, and all of it may be seen.
+
+    With `keep_state` the optimizer remembers rejected gradients, as in the authors' code: then every attempt is charged
+    as it is (route F), or, with `hidden_attempts`, nothing is proved.
     """
 
     test: Test = NoisyTest()
     hidden_attempts: bool = False
     cap: int = 300
     seen_attempts: bool = False
+    keep_state: bool = False
 
     def __post_init__(self) -> None:
         require(self.cap >= 1, f"cap must be 1 or more, not {self.cap}")
@@ -150,11 +154,11 @@ class Selective:
     @property
     def proof(self) -> Proof:
         """What may be seen of what is rejected."""
+        if self._in_full:
+            return Proof("naive", counts="attempts")
         if self.hidden_attempts:
             hidden = "only kept updates are seen: the number, timing and logs of attempts stay private"
             return Proof("per_accepted", (hidden,), counts="accepted")
-        if self.seen_attempts:
-            return Proof("naive", counts="attempts")
         return Proof("per_attempt", ("a rejected candidate is never seen",), counts="attempts")
 
     def claim(self, releases: Releases) -> PaperClaim | None:
@@ -174,8 +178,13 @@ class Selective:
     def charge(self, gradient: Event, settings: RoundSettings) -> Charge:
         """One event for gradient and test together, or each for itself where all is seen."""
         both = (gradient, self._validation(settings))
-        if self.seen_attempts:
+        if self._in_full:
             return Charge(both)
+        if self.keep_state:
+            return Charge(
+                (Unbounded("rejected gradients stay in the optimizer, and only kept updates are counted"),),
+                both * self.cap,
+            )
         rate, noise = candidate(gradient)
         low, high = self.test.acceptance()
         validation = self._settings(settings)
@@ -189,7 +198,12 @@ class Selective:
         vault = proposal.vault
         draw = vault.draw(Poisson(), self._settings(proposal.settings))
         answer = vault.release(vault.ask(self.test.query(proposal), draw), self.test.mechanism())
-        return Outcome(kept=self.test.passes(float(answer)))
+        return Outcome(kept=self.test.passes(float(answer)), state_stays=self.keep_state)
+
+    @property
+    def _in_full(self) -> bool:
+        """Whether gradient and test of every attempt are charged as they are."""
+        return self.seen_attempts or (self.keep_state and not self.hidden_attempts)
 
     def _validation(self, settings: RoundSettings) -> Event:
         return Poisson().amplify(self.test.mechanism().event(), self._settings(settings))

@@ -18,7 +18,7 @@ from reticent.inside import Flat
 class Trial:
     """A transaction on parameters, optimizer and scheduler.
 
-    Promise: leaving the block without `keep()` restores all of them bit for bit, however it is left.
+    Promise: leaving the block without `keep()` or `keep_state()` restores all of them bit for bit, however it is left.
 
     >>> import torch
     >>> net = torch.nn.Linear(1, 1); flat = Flat(net); sgd = torch.optim.SGD(net.parameters(), lr=1.0, momentum=0.9)
@@ -29,9 +29,17 @@ class Trial:
     (True, 0)
     """
 
-    def __init__(self, flat: Flat, optimizer: Optimizer, scheduler: LRScheduler | None = None, *, hidden: bool = False):
+    def __init__(
+        self,
+        flat: Flat,
+        optimizer: Optimizer,
+        scheduler: LRScheduler | None = None,
+        *,
+        hidden: bool = False,
+        kept: bool = False,
+    ):
         self._flat, self._optimizer, self._scheduler = flat, optimizer, scheduler
-        self._kept = False
+        self._kept, self._state_stays = kept, False
         if hidden:
             refuse_witnesses(optimizer)
 
@@ -45,6 +53,10 @@ class Trial:
         if place is not None:
             self._flat.vector.copy_(place)
         self._kept = True
+
+    def keep_state(self) -> None:
+        """Parameters and schedule go back, but what the optimizer remembers of the candidate stays."""
+        self._state_stays = True
 
     def __enter__(self) -> Trial:
         self._vector = self._flat.vector.clone()
@@ -61,8 +73,9 @@ class Trial:
         if self._kept and kind is None:
             return
         self._flat.vector.copy_(self._vector)
-        self._optimizer.state.clear()
-        self._optimizer.state.update(self._state)
+        if not self._state_stays or kind is not None:
+            self._optimizer.state.clear()
+            self._optimizer.state.update(self._state)
         if self._scheduler is not None and self._schedule is not None:
             self._scheduler.load_state_dict(self._schedule)
         for group, before in zip(self._optimizer.param_groups, self._groups, strict=True):

@@ -26,12 +26,14 @@ def dpsur(
     hidden_attempts: bool = False,
     cap: int = 300,
     seen_attempts: bool = False,
+    keep_state: bool = False,
     after: int = 0,
 ) -> Method:
     """Selective update and release (Fu et al. 2024, algorithm 2); `test="smooth"` is our cheaper test.
 
     `after` rounds of plain DP-SGD come first; `hidden_attempts` charges kept updates only, by route C, `seen_attempts`
-    gradient and test of every attempt as they are.
+    gradient and test of every attempt as they are, and so does `keep_state`, which lets the optimizer remember rejected
+    gradients.
 
     >>> dpsur(noise_multiplier=2.0).gate.test.noise_multiplier
     1.3
@@ -46,7 +48,7 @@ def dpsur(
             chosen = SmoothTest(validation_batch_size, accept_low, accept_high, limit, influence)
         case _:
             raise UnknownName("test", test, ["noisy", "smooth"])
-    gate: Gate = Selective(chosen, hidden_attempts, cap, seen_attempts)
+    gate: Gate = Selective(chosen, hidden_attempts, cap, seen_attempts, keep_state)
     base = dpsgd(noise_multiplier=noise_multiplier, max_grad_norm=max_grad_norm)
     return replace(base, name="dpsur", gate=After(after, gate) if after else gate)
 
@@ -73,6 +75,7 @@ ABOUT = About(
         "hidden_attempts": "charge kept updates only (route C); attempts, timing and logs must stay private",
         "cap": "hidden attempts: the most for one kept update",
         "seen_attempts": "charge gradient and test of every attempt in full (route F); all of it may be seen",
+        "keep_state": "the optimizer remembers rejected gradients, as in the authors' code (route F)",
         "after": "rounds of plain DP-SGD first (late selection)",
     },
 )

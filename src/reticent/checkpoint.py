@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import platform
@@ -14,7 +13,7 @@ from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from reticent.errors import ResumeError
+from reticent.errors import FileWarning, ResumeError, unwritable
 from reticent.holding import Hold
 
 VERSION = 1
@@ -66,12 +65,6 @@ def make_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise unwritable(path, error) from error
-
-
-def unwritable(path: Path, error: OSError) -> ResumeError:
-    """The error for a folder that cannot be written; what was there before is still there."""
-    reason = "the disk is full" if error.errno == errno.ENOSPC else str(error.strerror or error)
-    return ResumeError(f"cannot write {path}: {reason}. Free space or give another folder (--out), then resume.")
 
 
 def _pack(value: Any, tensors: dict[str, Tensor]) -> Any:

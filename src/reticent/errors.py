@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable
+from pathlib import Path
 
 
 class ReticentError(Exception):
@@ -26,12 +28,26 @@ class PrivacyWarning(UserWarning):
     """A setting that is allowed, but promises less than it seems to."""
 
 
+class FileWarning(UserWarning):
+    """A stored file was mended, or is too old to be checked; the text says what was done."""
+
+
 class BudgetSpent(ReticentError):  # noqa: N818 - it is a state of affairs, not a mistake
     """A release would pass the privacy budget; nothing was released."""
 
 
 class ResumeError(ReticentError):
     """A stored run cannot be continued as asked."""
+
+
+def unwritable(path: Path, error: OSError) -> ResumeError:
+    """The error for a file or folder that cannot be written; what was there before is still there.
+
+    >>> print(unwritable(Path("runs/a"), OSError(errno.ENOSPC, "")))
+    cannot write runs/a: the disk is full. Free space or give another folder (--out), then resume.
+    """
+    reason = "the disk is full" if error.errno == errno.ENOSPC else str(error.strerror or error)
+    return ResumeError(f"cannot write {path}: {reason}. Free space or give another folder (--out), then resume.")
 
 
 class UnknownName(ReticentError, LookupError):  # noqa: N818 - reads better where it is raised

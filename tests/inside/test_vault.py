@@ -11,7 +11,7 @@ from torch import Tensor
 
 from reticent.accounting import Event, Gaussian, Ledger, Planned, SelectiveAttempt, Subsampled
 from reticent.accounting.ledger import read_entries
-from reticent.errors import BudgetSpent, ResumeError, SettingError
+from reticent.errors import BudgetSpent, FileWarning, ResumeError, SettingError
 from reticent.inside import Drawn, Everyone, GaussianNoise, Poisson, Randomness, RoundSettings, Sealed, Vault, as_store
 from reticent.inside.randomness import Streams
 
@@ -99,8 +99,11 @@ def test_a_line_cut_short_by_a_crash_is_dropped(tmp_path: Path) -> None:
     with room.round(0):
         ask_and_release(room)
     whole = path.read_bytes()
-    path.write_bytes(whole + b'{"round":1,"quer')
-    assert len(Ledger(path)) == 1
+    path.write_bytes(whole + b'{"length":147,"cha')
+    again = vault({GRADIENT: 2}, Ledger(path))
+    assert len(again.ledger) == 1
+    with again.round(0), pytest.warns(FileWarning, match="mended"):
+        ask_and_release(again)
     assert path.read_bytes() == whole
 
 

@@ -16,7 +16,7 @@ from reticent.accounting.events import (
     Unbounded,
 )
 from reticent.accounting.guarantee import Guarantee
-from reticent.accounting.ledger import Entry, Ledger
+from reticent.accounting.ledger import Entry, Ledger, Mark
 from reticent.accounting.losses.tradeoff import mu, power
 from reticent.accounting.pricing import Price, epsilon, price
 from reticent.accounting.renyi.curves import ORDERS, curve
@@ -35,6 +35,7 @@ __all__ = [
     "Guarantee",
     "Laplace",
     "Ledger",
+    "Mark",
     "NoisyMax",
     "Planned",
     "Price",

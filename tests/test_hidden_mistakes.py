@@ -135,5 +135,5 @@ def test_a_run_does_not_go_on_without_its_ledger(tmp_path: Path) -> None:
     run.step()
     run.save()
     (tmp_path / "ledger.jsonl").unlink()
-    with pytest.raises(ResumeError, match="ledger lacks"):
+    with pytest.raises(ResumeError, match="ledger holds 0 releases"):
         a_run(rt.methods.dpis(), tmp_path, budget=Budget(3.0, 1e-5), resume=True)

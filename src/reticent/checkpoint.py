@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
 import time
+import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor
@@ -22,13 +26,13 @@ VERSION = 1
 def write(path: Path, tree: dict[str, Any]) -> None:
     """Write a tree of tensors, numbers, strings and bytes; readable by the owner only, since a secret key is in it."""
     tensors: dict[str, Tensor] = {}
-    shape = _pack(tree, tensors)
-    data = save(tensors, metadata={"version": str(VERSION), "tree": json.dumps(shape)})
-    replace_file(path, data, mode=0o600)
+    shape = json.dumps(_pack(tree, tensors))
+    meta = {"version": str(VERSION), "tree": shape, "sha256": _digest(shape, tensors)}
+    replace_file(path, save(tensors, metadata=meta), mode=0o600)
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The tree that `write` wrote."""
+    """The tree that `write` wrote; refuses a file with a single bit changed."""
     try:
         with safe_open(path, framework="pt") as file:
             meta = file.metadata() or {}
@@ -38,8 +42,28 @@ def read(path: Path) -> dict[str, Any]:
     except ResumeError:
         raise
     except Exception as error:
-        raise ResumeError(f"{path} cannot be read: {error}. Start again in another folder.") from error
-    return dict(_unpack(json.loads(meta["tree"]), tensors))
+        raise ResumeError(f"{path} cannot be read: {error}. {_REMEDY}") from error
+    shape = meta.get("tree", "")
+    if "sha256" not in meta:
+        warnings.warn(f"{path} is from an older version, without a checksum: it is taken as it is", FileWarning, 2)
+    elif meta["sha256"] != _digest(shape, tensors):
+        raise ResumeError(f"{path} is damaged: its checksum is not that of what is in it. {_REMEDY}")
+    try:
+        return dict(_unpack(json.loads(shape), tensors))
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ResumeError(f"{path} is damaged, or not ours: {error}. {_REMEDY}") from error
+
+
+_REMEDY = "Bring it back from a copy of this very folder's file, or start again in another folder."
+
+
+def _digest(shape: str, tensors: Mapping[str, Tensor]) -> str:
+    """A hash of everything that is stored: the tree, and every tensor with its name, kind and shape."""
+    found = hashlib.sha256(shape.encode())
+    for name, part in sorted(tensors.items()):
+        found.update(json.dumps([name, str(part.dtype), list(part.shape)]).encode())
+        found.update(part.contiguous().reshape(-1).view(torch.uint8).numpy())
+    return found.hexdigest()
 
 
 def replace_file(path: Path, data: bytes, *, mode: int = 0o644) -> None:
@@ -52,19 +76,32 @@ def replace_file(path: Path, data: bytes, *, mode: int = 0o644) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(new, path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        os.fsync(folder)  # or a power cut could bring the old name back
-        os.close(folder)
+        _sync(path.parent)  # or a power cut could bring the old name back
     except OSError as error:
         raise unwritable(path, error) from error
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, and those above it, if it is not there."""
+    """Make a folder, and those above it, if it is not there; its name is on disk, and theirs."""
+    missing = [place for place in (path, *path.parents) if not place.exists()]
     try:
         path.mkdir(parents=True, exist_ok=True)
+        for place in missing or [path]:
+            _sync(place.absolute().parent)
     except OSError as error:
         raise unwritable(path, error) from error
+
+
+def _sync(folder: Path) -> None:
+    """Put the names in a folder on disk; one that may not be read is not ours to put there."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except PermissionError:
+        return
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _pack(value: Any, tensors: dict[str, Tensor]) -> Any:
@@ -121,10 +158,7 @@ class Folder:
         self._seconds, self._written, self._claimed = seconds, time.monotonic(), False
         self.ledger = path / "ledger.jsonl"
         self._checkpoint = path / "checkpoint.safetensors"
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise unwritable(path, error) from error
+        make_folder(path)
         if self._checkpoint.exists() and not resume:
             raise ResumeError(f"{path} holds a run already: resume it (resume=True, --resume) or give another folder")
         try:

@@ -26,6 +26,7 @@ from reticent.losses import cross_entropy
 from reticent.methods import Method, plan
 from reticent.methods.solving import tally
 from reticent.outside import TailAverage
+from reticent.resuming import refuse_other_ledger
 from reticent.standing import Standing
 from reticent.usable import check_model, refuse_unusable, warn_of_weak_promise
 
@@ -112,13 +113,15 @@ class Run:
         stored = self._folder.read() if self._folder is not None else None
         if stored is not None:
             refuse_changes(stored["settings"], description)
+        ledger = Ledger(self._folder.ledger if self._folder is not None else None)
+        refuse_other_ledger(ledger, stored, self.plan)
         self._randomness = Randomness.from_seed(seed) if seed is not None else Randomness.fresh()
         if stored is not None and not stored["over"]:
             self._randomness = Randomness.from_state(stored["randomness"])
         self._vault = Vault(
             examples,
             randomness=self._randomness,
-            ledger=Ledger(self._folder.ledger if self._folder is not None else None),
+            ledger=ledger,
             allowance=self.plan.allowance(),
             device=self._task.flat.vector.device,
             guard=(guard := Guard(self.model)),
@@ -252,6 +255,7 @@ class Run:
             "settings": self._description,
             **self._standing.to_tree(over=self.over),
             **({} if self.over else secret),
+            "ledger": self._vault.ledger.mark().to_json(),
             "average": [self._average.count, self._average.value],
             "model": dict(self.model.state_dict()),
             "optimizer": self.optimizer.state_dict(),
@@ -267,11 +271,6 @@ class Run:
             raise ResumeError(
                 "the examples differ from those the run was started with: the same noise on other data would reveal "
                 "it. Resume with the same data, or start a new run in another folder."
-            )
-        if not set(range(self.number)) <= {entry.round for entry in self._vault.ledger}:
-            raise ResumeError(
-                f"the ledger lacks some of the {self.number} rounds that the checkpoint has seen: what they cost would "
-                "be forgotten. Bring back ledger.jsonl, or start a new run in another folder."
             )
         self._average.count, self._average.value = tree["average"]
         self._vault.memory.update(tree.get("memory", {}))

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from reticent.accounting import Guarantee
-from reticent.checkpoint import replace_file, unwritable
+from reticent.checkpoint import make_folder, replace_file
 from reticent.errors import ResumeError
 from reticent.results import read_guarantee
 from reticent.results.fields import Fields, read_json
@@ -39,10 +39,7 @@ class Trained:
     def save(self, folder: str | Path) -> None:
         """Write weights and guarantee into a folder; the weights load in plain PyTorch."""
         path = Path(folder)
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise unwritable(path, error) from error
+        make_folder(path)
         weights = {name: part.detach().cpu().contiguous().clone() for name, part in self.model.state_dict().items()}
         replace_file(path / "model.safetensors", save(weights))
         card = {"guarantee": self.guarantee.to_json(), "rounds": self.rounds, "kept": self.kept, "about": self.about}

@@ -18,8 +18,9 @@ import torch
 
 import reticent
 from reticent import checkpoint
-from reticent.accounting import Adjacency, Entry, Event, Guarantee, Ledger, price
+from reticent.accounting import Adjacency, Entry, Event, Guarantee, price
 from reticent.accounting.events import from_json
+from reticent.accounting.ledger import read_entries
 from reticent.accounting.pricing import Accountant
 from reticent.data import Dataset
 from reticent.experiments.parts import model_of
@@ -88,7 +89,7 @@ def from_ledger(
     """What the ledger itself tells: how many releases, a fingerprint, and epsilon as the rounds went by."""
     if not path.exists():
         return None, None
-    ledger = Ledger(path)
+    ledger = read_entries(path)
     facts = LedgerFacts(entries=len(ledger), sha256=hashlib.sha256(path.read_bytes()).hexdigest())
     accountant: Accountant = "rdp" if guarantee.accountant == "rdp" else "best"
     points = epsilon_by_round(ledger, guarantee.delta, accountant, already, guarantee.adjacency)
@@ -98,7 +99,7 @@ def from_ledger(
 
 
 def epsilon_by_round(
-    ledger: Ledger,
+    entries: Iterable[Entry],
     delta: float,
     accountant: Accountant = "best",
     already: Iterable[Event] = (),
@@ -107,16 +108,16 @@ def epsilon_by_round(
     """Epsilon of what was released before the run and in it up to some rounds, the first and the last among them.
 
     >>> from reticent.accounting import Gaussian
-    >>> ledger = Ledger(); _ = ledger.record(Entry(round=0, query=0, event=Gaussian(4.0), seal=""))
-    >>> [(number, round(epsilon, 2)) for number, epsilon in epsilon_by_round(ledger, 1e-5)]
+    >>> entries = [Entry(round=0, query=0, event=Gaussian(4.0), seal="")]
+    >>> [(number, round(epsilon, 2)) for number, epsilon in epsilon_by_round(entries, 1e-5)]
     [(1, 0.93)]
     """
-    rounds = [list(entries) for _, entries in groupby(sorted(ledger, key=_round), key=_round)]
+    rounds = [list(made) for _, made in groupby(sorted(entries, key=_round), key=_round)]
     wanted = set(np.linspace(1, len(rounds), min(len(rounds), POINTS)).astype(int).tolist())
     seen: Counter[Event] = Counter(already)
     points = []
-    for number, entries in enumerate(rounds, start=1):
-        seen.update(entry.event for entry in entries)
+    for number, made in enumerate(rounds, start=1):
+        seen.update(entry.event for entry in made)
         if number in wanted:
             points.append((number, price(seen, delta, accountant=accountant, adjacency=adjacency).epsilon))
     return points

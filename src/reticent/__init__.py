@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from reticent import accounting, attacks, audits, data, gradients, methods, models
     from reticent.accounting import Budget, Guarantee
+    from reticent.certificate import verify
     from reticent.fitting import fit
     from reticent.run import Run, Step
     from reticent.trained import Trained, load
@@ -21,6 +22,7 @@ _HOME = {
     "Trained": "reticent.trained",
     "fit": "reticent.fitting",
     "load": "reticent.trained",
+    "verify": "reticent.certificate",
 }
 _ROOMS = ("accounting", "attacks", "audits", "data", "gradients", "methods", "models")
 
@@ -39,6 +41,7 @@ __all__ = [
     "load",
     "methods",
     "models",
+    "verify",
 ]
 __version__ = "0.1.0"
 

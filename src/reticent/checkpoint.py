@@ -62,7 +62,7 @@ def _digest(shape: str, tensors: Mapping[str, Tensor]) -> str:
     found = hashlib.sha256(shape.encode())
     for name, part in sorted(tensors.items()):
         found.update(json.dumps([name, str(part.dtype), list(part.shape)]).encode())
-        found.update(part.contiguous().reshape(-1).view(torch.uint8).numpy())
+        found.update(part.contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return found.hexdigest()
 
 

@@ -57,6 +57,8 @@ def fit(
     An example that cannot be evaluated, such as one with a label that the model does not know, counts for nothing.
     `check_data=True` looks for such labels before training and names them: what it says is private.
 
+    With a `folder` the run can be resumed, and the trained model is saved there with a card that `verify` checks.
+
     >>> x, y = torch.randn(500, 4), torch.randint(0, 2, (500,))
     >>> trained = fit(nn.Linear(4, 2), (x, y), epsilon=2.0, epochs=1, seed=0)
     >>> trained.guarantee.status, trained.guarantee.epsilon <= 2.0
@@ -95,7 +97,10 @@ def fit(
     for step in run:
         if progress is not None:
             progress(run, step)
-    return Trained(model, run.guarantee(), run.number, run.kept)
+    trained = Trained.of(run)
+    if folder is not None:
+        trained.save(folder)
+    return trained
 
 
 def default_batch_size(size: int) -> int:

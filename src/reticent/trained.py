@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-import json
+import hashlib
+import warnings
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from reticent.accounting import Guarantee
+from reticent.accounting.ledger import read_ledger
+from reticent.certificate import CARD, WEIGHTS, Card, Charged, read_card
+from reticent.certificate.card import LEDGERS, digest_of
 from reticent.checkpoint import make_folder, replace_file
-from reticent.errors import ResumeError
-from reticent.results import read_guarantee
-from reticent.results.fields import Fields, read_json
+from reticent.errors import FileWarning, ResumeError
+from reticent.run import Run
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +34,8 @@ class Trained:
     rounds: int
     kept: int
     about: dict[str, Any] = field(default_factory=dict)
+    charged: Charged | None = None
+    """What the guarantee was priced by; it goes on the card, so that anybody can price it again."""
 
     def predict(self, x: Any, *, batch_size: int = 1024) -> Tensor:
         """The model's answers for `x`, in evaluation mode."""
@@ -36,28 +45,77 @@ class Trained:
         """The share of right answers; say on which examples when you quote it."""
         return accuracy(self.model, x, y)
 
-    def save(self, folder: str | Path) -> None:
-        """Write weights and guarantee into a folder; the weights load in plain PyTorch."""
+    @staticmethod
+    def of(run: Run, about: Mapping[str, object] | None = None) -> Trained:
+        """What came of a run, with all that its guarantee was priced by."""
+        plan = run.plan
+        charged = Charged(
+            planned=None if plan.adaptive else plan.tally(),
+            released=run.ledger.tally(),
+            already=Counter(plan.already),
+            ledger=run.ledger.mark(),
+            over=run.over,
+            accountant=plan.accountant,
+            filter_order=plan.filter_order,
+        )
+        return Trained(run.model, run.guarantee(), run.number, run.kept, dict(about or {}), charged)
+
+    def save(self, folder: str | Path, beside: Mapping[str, bytes] | None = None) -> None:
+        """Write weights and card into a folder; the weights load in plain PyTorch, and `reticent verify` checks both.
+
+        The card holds the checksums of the weights, of what is written `beside` them, and of the ledgers found there.
+        """
         path = Path(folder)
         make_folder(path)
+        ledgers = self._ledgers(path)
         weights = {name: part.detach().cpu().contiguous().clone() for name, part in self.model.state_dict().items()}
-        replace_file(path / "model.safetensors", save(weights))
-        card = {"guarantee": self.guarantee.to_json(), "rounds": self.rounds, "kept": self.kept, "about": self.about}
-        replace_file(path / "card.json", json.dumps(card, indent=2).encode())
+        files = {WEIGHTS: save(weights), **(beside or {})}
+        for name, data in files.items():
+            replace_file(path / name, data)
+        sums = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()} | ledgers
+        card = Card(
+            guarantee=self.guarantee,
+            rounds=self.rounds,
+            kept=self.kept,
+            about=self.about,
+            charged=self.charged,
+            files=sums,
+        )
+        replace_file(path / CARD, card.to_bytes())
+
+    def _ledgers(self, path: Path) -> dict[str, str]:
+        """The checksums of the ledgers in a folder; refuses to save beside the ledger of another run."""
+        first = path / LEDGERS[0]
+        mine = None if self.charged is None else self.charged.ledger
+        if first.exists() and read_ledger(first).mark != mine:
+            raise ResumeError(f"{path} holds the ledger of another run: save the model in another folder")
+        return {name: digest_of(path / name) for name in LEDGERS if (path / name).exists()}
 
 
 def load(folder: str | Path, model: nn.Module) -> Trained:
-    """Read back what `Trained.save` wrote, into a module of the same shape."""
+    """Read back what `Trained.save` wrote, into a module of the same shape; refuses what was changed since."""
     path = Path(folder)
-    if not (path / "card.json").exists():
-        raise ResumeError(f"{path} holds no trained model: card.json is not there")
-    card = Fields(read_json(path / "card.json"), str(path / "card.json"))
-    guarantee, about = read_guarantee(card.need_part("guarantee")), card.need_part("about")
+    card = read_card(path)
     try:
-        model.load_state_dict(load_file(path / "model.safetensors"))
+        data = (path / WEIGHTS).read_bytes()
+    except OSError as error:
+        raise ResumeError(f"cannot read {path / WEIGHTS}: {error.strerror or error}. Bring it back.") from error
+    if card.version < 2:
+        warnings.warn(
+            f"{path} was saved by an older version, without checksums: it is taken as it is", FileWarning, stacklevel=2
+        )
+    elif hashlib.sha256(data).hexdigest() != card.files.get(WEIGHTS):
+        raise ResumeError(
+            f"{path / WEIGHTS} is damaged, or not what the guarantee beside it is for: its checksum is not that of "
+            "the card. Bring it back as it was, or train and save again."
+        )
+    try:
+        model.load_state_dict(load_tensors(data))
     except RuntimeError as error:
         raise ResumeError(f"the weights in {path} belong to another model: {error}") from error
-    return Trained(model, guarantee, card.need("rounds", int), card.need("kept", int), dict(about.data))
+    except SafetensorError as error:
+        raise ResumeError(f"{path / WEIGHTS} is damaged: {error}. Bring it back as it was.") from error
+    return Trained(model, card.guarantee, card.rounds, card.kept, dict(card.about), card.charged)
 
 
 def predict(model: nn.Module, x: Any, *, batch_size: int = 1024) -> Tensor:

@@ -89,7 +89,9 @@ def test_the_disk_is_named_and_mending_is_told(path: Path) -> None:
     ledger.record(ENTRIES[0])
     with failing("write", FULL, does=half), pytest.raises(ResumeError, match="the disk is full"):
         ledger.record(ENTRIES[1])
-    with pytest.warns(FileWarning, match=r"ledger\.jsonl was mended: \d+ bytes of a release that was not written whole"):
+    with pytest.warns(
+        FileWarning, match=r"ledger\.jsonl was mended: \d+ bytes of a release that was not written whole"
+    ):
         ledger.record(ENTRIES[1])
 
 
@@ -134,7 +136,7 @@ def test_a_file_that_changes_while_the_run_goes_is_refused(path: Path, change: s
     if change != "deleted":
         now = {"emptied": b"", "halved": data[: len(data) // 2], "replaced": data, "longer": data + b"x"}[change]
         path.write_bytes(now)
-    with pytest.raises(ResumeError, match="Nothing more is released|nothing more is released"):
+    with pytest.raises(ResumeError, match=r"[Nn]othing more is released"):
         ledger.record(ENTRIES[3])
 
 

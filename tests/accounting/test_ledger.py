@@ -117,7 +117,7 @@ def test_older_files_are_read_but_not_gone_on_with(path: Path, first: str, cut: 
     path.write_text(first + OLD + cut)
     assert list(Ledger(path)) == read_entries(path) == ENTRIES[:2]
     for entry in ENTRIES:
-        with pytest.raises(ResumeError, match="older version.*another folder"):
+        with pytest.raises(ResumeError, match=r"older version.*another folder"):
             Ledger(path).record(entry)
     assert path.read_text() == first + OLD + cut
 
@@ -183,7 +183,7 @@ def test_another_byte_at_any_place_is_named(path: Path) -> None:
     whole = path.read_bytes()
     for place, was in enumerate(whole):
         for byte in {*(was ^ 1 << bit for bit in range(8)), 0x0A, 0x0D, ord("1")} - {was}:
-            with pytest.raises(ResumeError, match="Bring the file back|the Reticent that wrote it"):
+            with pytest.raises(ResumeError, match=r"Bring the file back|the Reticent that wrote it"):
                 parse_ledger(whole[:place] + bytes([byte]) + whole[place + 1 :], path)
 
 
@@ -229,7 +229,7 @@ def test_two_entries_for_one_place_are_refused_also_where_the_chain_is_right(pat
 
 def test_a_line_that_is_none_is_named(path: Path) -> None:
     path.write_text('{"ledger": 1}\n{"round":0,"event":"Gaussian","noise_multiplier":1.0}\n')
-    with pytest.raises(ResumeError, match="damaged.* line 2"):
+    with pytest.raises(ResumeError, match=r"damaged.* line 2"):
         Ledger(path)
     path.write_bytes(b'{"ledger": 1}\n' + b'{"a":' * 5000 + b"1" + b"}" * 5000 + b"\n")
     with pytest.raises(ResumeError, match="damaged"):

@@ -103,7 +103,9 @@ class Journal:
         said = []
         if rest:
             os.ftruncate(file, self._end)
-            said.append(f"{len(rest)} bytes of a release that was not written whole, and so never made, were taken away")
+            said.append(
+                f"{len(rest)} bytes of a release that was not written whole, and so never made, were taken away"
+            )
         if self._missing:
             _write(file, self._missing)
             said.append("the end of its last line was added")
@@ -111,9 +113,7 @@ class Journal:
         self._wrote(self._missing)
         self._left = self._missing = b""
         if said:
-            warnings.warn(
-                f"{self._path} was mended: {' and '.join(said)}", FileWarning, stacklevel=5
-            )
+            warnings.warn(f"{self._path} was mended: {' and '.join(said)}", FileWarning, stacklevel=5)
 
 
 def _write(file: int, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Stored runs: does the ledger on disk cost what the card beside it says?"""
+"""Stored runs: does the ledger on disk cost what the card beside it says, and do the files belong together?"""
 
 from __future__ import annotations
 
@@ -9,24 +9,33 @@ from reticent.accounting import Event, Guarantee, price
 from reticent.accounting.ledger import read_entries
 from reticent.accounting.pricing import Accountant
 from reticent.audits.findings import Finding
-
-LEDGERS = ("ledger", "statistics", "centre")
+from reticent.certificate import Verified, verify
+from reticent.certificate.card import LEDGERS
 
 
 def read_events(folder: Path) -> dict[Event, int]:
     """How often each event stands in the ledgers of a run, what was released before it included; only read."""
-    paths = [path for name in LEDGERS if (path := folder / f"{name}.jsonl").exists()]
+    paths = [path for name in LEDGERS if (path := folder / name).exists()]
     return dict(Counter(entry.event for path in paths for entry in read_entries(path)))
 
 
 def check_stored(folder: Path, guarantee: Guarantee) -> Finding:
-    """The events on disk cost no more than the guarantee on the card."""
+    """The events on disk cost no more than the guarantee says, and the certificate of the folder is right."""
     said = guarantee.epsilon
     cost = price(
         read_events(folder), guarantee.delta, accountant=_accountant(guarantee), adjacency=guarantee.adjacency
     ).epsilon
+    found = verify(folder)
     says = f"the ledger on disk costs epsilon {cost:.4g}, the card says {said:.4g}"
-    return Finding("stored ledger", cost <= said * (1 + 1e-6), says, {"ledger": cost, "card": said})
+    holds = cost <= said * (1 + 1e-6) and (found.ok or found.old)
+    figures = {"ledger": cost, "card": said, "wrong": found.wrong}
+    return Finding("stored ledger", holds, f"{says}; {_certificate(found)}", figures)
+
+
+def _certificate(found: Verified) -> str:
+    if found.ok:
+        return "weights, result and ledger are those of the card"
+    return "; ".join(f"{check.name}: {check.found}" for check in found.checks if not check.ok)
 
 
 def _accountant(guarantee: Guarantee) -> Accountant:

@@ -22,6 +22,7 @@ from reticent.cli import (
     reproduce,
     settings,
     train,
+    verify,
 )
 from reticent.errors import ReticentError
 
@@ -43,6 +44,7 @@ COMMANDS = (
     plan.plan,
     attack.attack,
     audit.audit,
+    verify.verify,
     doctor.doctor,
     report.report,
     methods.methods,

@@ -7,6 +7,7 @@ import math
 from dataclasses import asdict
 from pathlib import Path
 
+from reticent import defences
 from reticent.accounting.guarantee import round_up
 from reticent.attacks.signals import confidence
 from reticent.attacks.whitebox import logits_of
@@ -52,7 +53,7 @@ def audit_run(
 def _report(folder: Path, canaries: int | None, *, runs: int, alpha: float, seed: int | None, tell: Tell) -> RunReport:
     result = read_result(folder)
     recipe = recipe_of(result)
-    if not (folder / "ledger.jsonl").exists():
+    if result.kind == "plain" or recipe.method in defences.names():
         who = "plain training" if result.kind == "plain" else recipe.method
         raise SettingError(f"{who} keeps no ledger and claims nothing: use `reticent attack`")
     found = [check_stored(folder, result.guarantee)]

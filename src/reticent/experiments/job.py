@@ -18,6 +18,7 @@ from reticent.experiments.record import about_this_machine, describe
 from reticent.experiments.training import train
 from reticent.results import RECORD, Effort, Kind, Result, read_record
 from reticent.results.fields import Fields, read_json
+from reticent.results.sealing import seal
 from reticent.run import Run, Step
 
 Tell = Callable[[int, int], None]
@@ -89,7 +90,7 @@ def failure(job: Job, error: str) -> Result:
 
 def store_record(folder: Path, result: Result) -> None:
     """Leave a record in a folder."""
-    replace_file(folder / RECORD, json.dumps(result.to_json()).encode())
+    replace_file(folder / RECORD, seal(result.to_json()))
 
 
 def claim(job: Job, folder: Path) -> None:

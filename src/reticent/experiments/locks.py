@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from reticent.checkpoint import make_folder, unwritable
+from reticent.checkpoint import make_folder
+from reticent.errors import unwritable
 
 
 @contextmanager

@@ -42,7 +42,7 @@ class Repeatable:
         run = prepare(mine, replace(dataset, train=put_back(train, self.aside)))
         for _ in run:
             pass
-        return Trained(run.model, run.guarantee(), run.number, run.kept)
+        return Trained.of(run)
 
     def design(self) -> dict[str, object]:
         """What tells repetitions of this run from those of another with the same recipe."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import sys
 import time
 from collections.abc import Callable
@@ -15,7 +14,8 @@ from torch import nn
 
 from reticent import data, defences
 from reticent.accounting import Guarantee
-from reticent.checkpoint import make_folder, replace_file
+from reticent.certificate import CARD
+from reticent.checkpoint import make_folder
 from reticent.errors import ResumeError, SettingError
 from reticent.experiments.normalising import charges, normalise
 from reticent.experiments.parts import model_of
@@ -26,6 +26,7 @@ from reticent.experiments.tracking import JsonLines, write_private_diagnostics
 from reticent.methods.solving import rounds_in
 from reticent.optimizers import make_optimizer, make_scheduler
 from reticent.results import ANSWER, PlainSettings, Result, name_of, read_result
+from reticent.results.sealing import seal
 from reticent.run import Run, Step
 from reticent.trained import Trained, accuracy
 
@@ -55,7 +56,7 @@ def train(recipe: Recipe, out: Path | None = None, *, resume: bool = False, prog
                 track(run, step)
             if progress is not None:
                 progress(run, step)
-        trained = Trained(run.model, run.guarantee(), run.number, run.kept, {"recipe": recipe.to_json()})
+        trained = Trained.of(run, {"recipe": recipe.to_json()})
         noise = run.plan.settings.noise_multiplier
         if recipe.private_diagnostics and out is not None:
             write_private_diagnostics(run, out / PRIVATE)
@@ -90,8 +91,7 @@ def finish(
         out=str(out) if out is not None else None,
     )
     if out is not None:
-        trained.save(out)
-        replace_file(out / ANSWER, json.dumps(result.answer(), indent=2).encode())
+        trained.save(out, {ANSWER: seal(result.answer(), indent=2)})
     return result
 
 
@@ -184,7 +184,7 @@ def defended(recipe: Recipe, dataset: data.Dataset) -> Trained:
 def _finished(out: Path, recipe: Recipe, resume: bool) -> Result | None:
     """What came of a finished run, if that is what the folder holds and resuming was asked for."""
     make_folder(out)
-    if not (out / ANSWER).exists():
+    if not (out / ANSWER).exists() or not (out / CARD).exists():  # the card is written last
         return None
     if not resume:
         raise ResumeError(f"{out} holds a finished run: give another folder, or --resume to see its result")

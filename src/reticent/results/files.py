@@ -7,8 +7,9 @@ import os
 from pathlib import Path
 
 from reticent.errors import ResumeError
-from reticent.results.fields import read_json, read_lines
+from reticent.results.fields import read_lines
 from reticent.results.result import Result
+from reticent.results.sealing import read_sealed
 
 ANSWER, RECORD, RESULTS = "result.json", "record.json", "results.jsonl"
 """What `train` leaves, what a sweep leaves beside it, and all of a sweep's records in one file."""
@@ -28,13 +29,13 @@ def read_result(folder: Path) -> Result:
     path = folder / ANSWER
     if not path.exists():
         raise ResumeError(f"{folder} holds no finished run: {ANSWER} is not there; finish it with train --resume")
-    return Result.from_json(read_json(path), str(path), name=name_of(folder))
+    return Result.from_json(read_sealed(path), str(path), name=name_of(folder))
 
 
 def read_record(folder: Path) -> Result | None:
     """What a sweep recorded of the run in a folder, if it did."""
     path = folder / RECORD
-    return Result.from_json(read_json(path), str(path), name=name_of(folder)) if path.exists() else None
+    return Result.from_json(read_sealed(path), str(path), name=name_of(folder)) if path.exists() else None
 
 
 def read_results(path: Path) -> list[Result]:

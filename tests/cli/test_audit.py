@@ -105,6 +105,11 @@ def test_a_ledger_that_costs_more_than_the_card_says_is_contradicted(run: Path, 
     result = json.loads((tmp_path / "result.json").read_text())
     result["guarantee"]["epsilon"] = 1.0
     (tmp_path / "result.json").write_text(json.dumps(result))
+    code, _, err = ask("audit", str(tmp_path), "--runs", "20", "--canaries", "0", "--json", "--seed", "0")
+    assert code == 2
+    assert "result.json was changed" in err
+    del result["sha256"]  # as files were before they had one
+    (tmp_path / "result.json").write_text(json.dumps(result))
     code, out, _ = ask("audit", str(tmp_path), "--runs", "20", "--canaries", "0", "--json", "--seed", "0")
     assert code == 1
     assert json.loads(out)["said_by"] == ["stored ledger"]

@@ -56,7 +56,7 @@ def check_second_opinion(card: Card) -> Check:
         return Check(name, True, "there is nothing to price", looked=False)
     if charged.planned is None:
         return Check(name, True, "dp-accounting has no filter for what is chosen during a run", looked=False)
-    found = second_opinion(charged.priced(), said.delta, said.adjacency)
+    found = second_opinion(charged.priced(), said)
     if isinstance(found, str):
         return Check(name, True, found, looked=False)
     ok = found <= said.epsilon * (1 + TOLERANCE)

@@ -17,7 +17,7 @@ def seal(data: Mapping[str, object], *, indent: int | None = None) -> bytes:
     """An object as JSON, with the checksum of all other fields as its last one.
 
     >>> seal({"rounds": 3})[:35]
-    b'{"rounds": 3, "sha256": "c3cde3ff58'
+    b'{"rounds": 3, "sha256": "7eef2b66ab'
     """
     plain = json.loads(json.dumps(data))
     return json.dumps({**plain, SEAL: _digest(plain)}, indent=indent).encode()

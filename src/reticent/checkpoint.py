@@ -20,7 +20,8 @@ from torch import Tensor
 from reticent.errors import FileWarning, ResumeError, unwritable
 from reticent.holding import Hold
 
-VERSION = 1
+VERSION = 2
+"""Of the files that are written; those of version 1 have no checksum."""
 
 
 def write(path: Path, tree: dict[str, Any]) -> None:
@@ -36,7 +37,7 @@ def read(path: Path) -> dict[str, Any]:
     try:
         with safe_open(path, framework="pt") as file:
             meta = file.metadata() or {}
-            if meta.get("version") != str(VERSION):
+            if meta.get("version") not in ("1", str(VERSION)):
                 raise ResumeError(f"{path} was written by another version of Reticent (format {meta.get('version')})")
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
     except ResumeError:
@@ -44,9 +45,9 @@ def read(path: Path) -> dict[str, Any]:
     except Exception as error:
         raise ResumeError(f"{path} cannot be read: {error}. {_REMEDY}") from error
     shape = meta.get("tree", "")
-    if "sha256" not in meta:
+    if meta["version"] == "1":
         warnings.warn(f"{path} is from an older version, without a checksum: it is taken as it is", FileWarning, 2)
-    elif meta["sha256"] != _digest(shape, tensors):
+    elif meta.get("sha256") != _digest(shape, tensors):
         raise ResumeError(f"{path} is damaged: its checksum is not that of what is in it. {_REMEDY}")
     try:
         return dict(_unpack(json.loads(shape), tensors))

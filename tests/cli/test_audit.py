@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from reticent.cli.attack import attack
 from reticent.cli.audit import audit
-from reticent.errors import ResumeError, SettingError
+from reticent.errors import DataError, ResumeError, SettingError
 from reticent.experiments.plain import train_plain
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.training import train
@@ -105,9 +105,8 @@ def test_a_ledger_that_costs_more_than_the_card_says_is_contradicted(run: Path, 
     result = json.loads((tmp_path / "result.json").read_text())
     result["guarantee"]["epsilon"] = 1.0
     (tmp_path / "result.json").write_text(json.dumps(result))
-    code, _, err = ask("audit", str(tmp_path), "--runs", "20", "--canaries", "0", "--json", "--seed", "0")
-    assert code == 2
-    assert "result.json was changed" in err
+    with pytest.raises(DataError, match=r"result\.json was changed"):
+        ask("audit", str(tmp_path), "--runs", "20", "--canaries", "0", "--json", "--seed", "0")
     del result["sha256"]  # as files were before they had one
     (tmp_path / "result.json").write_text(json.dumps(result))
     code, out, _ = ask("audit", str(tmp_path), "--runs", "20", "--canaries", "0", "--json", "--seed", "0")

@@ -106,6 +106,14 @@ def test_after_a_crash_nothing_is_released_again(tmp_path: Path, seed: int | Non
     )
 
 
+def test_a_mean_is_not_taken_without_the_ledger_that_paid_for_it(tmp_path: Path) -> None:
+    dataset = data.load("digits")
+    centre(model_of(RECIPE, dataset), dataset.train, 20.0, seed=0, folder=tmp_path)
+    (tmp_path / "centre.jsonl").unlink()
+    with pytest.raises(ResumeError, match=r"centre\.jsonl does not hold"):
+        centre(model_of(RECIPE, dataset), dataset.train, 20.0, seed=0, folder=tmp_path)
+
+
 def released_and_crashed(*args: Any, **settings: Any) -> Tensor:
     release_mean(*args, **settings)
     raise ZeroDivisionError

@@ -7,6 +7,7 @@ door, both are charged to the run.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -117,7 +118,12 @@ def _once(
     randomness = Randomness.from_state(kept.tree["randomness"]) if "randomness" in kept.tree else fresh
     ledger = Ledger(folder / f"{name}.jsonl" if folder is not None else None)
     vault = Vault(as_store(private), randomness=randomness, ledger=ledger, allowance=Planned(allowed))
-    if "mean" in kept.tree:  # released with what is allowed here, or else the ledger would not have fitted
+    if "mean" in kept.tree:
+        if ledger.tally() != Counter(allowed):
+            raise ResumeError(
+                f"{ledger.path} does not hold what was released for {name}: bring it back as it was, or start a new "
+                "run in another folder"
+            )
         return kept.tree
     kept.claim(vault.fingerprint(), randomness)
     with vault.round(BEFORE_THE_FIRST[name]):

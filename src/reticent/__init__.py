@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from reticent import accounting, attacks, audits, data, gradients, methods, models
     from reticent.accounting import Budget, Guarantee
+    from reticent.exporting import export
     from reticent.fitting import fit
+    from reticent.normalised import normalise
     from reticent.run import Run, Step
     from reticent.trained import Trained, load
 
@@ -19,8 +21,10 @@ _HOME = {
     "Run": "reticent.run",
     "Step": "reticent.run",
     "Trained": "reticent.trained",
+    "export": "reticent.exporting",
     "fit": "reticent.fitting",
     "load": "reticent.trained",
+    "normalise": "reticent.normalised",
 }
 _ROOMS = ("accounting", "attacks", "audits", "data", "gradients", "methods", "models")
 
@@ -34,11 +38,13 @@ __all__ = [
     "attacks",
     "audits",
     "data",
+    "export",
     "fit",
     "gradients",
     "load",
     "methods",
     "models",
+    "normalise",
 ]
 __version__ = "0.1.0"
 

@@ -22,14 +22,14 @@ import reticent.inside.queries as queries
 import reticent.inside.store as store
 import reticent.inside.vault as vault
 import reticent.run as train
-from reticent import usable
+from reticent import beforehand, usable
 from reticent.accounting import Gaussian, Ledger, Planned, Subsampled, calibrate
 from reticent.attacks import intervals, learned, lira, rmia, signals
 from reticent.attacks.learned import make_learner
 from reticent.audits.counts import Evidence
 from reticent.audits.gaussian import gdp_epsilon
 from reticent.data.features.statistics import FeatureSum
-from reticent.experiments import normalising, request
+from reticent.experiments import request
 from reticent.gradients import company, crowds
 from reticent.gradients.following import Whose, indexing
 from reticent.holding import Hold
@@ -256,12 +256,12 @@ def features_not_cut(_right: Any) -> Any:
     return lambda self, x: self.features(x).sum(0)
 
 
-@mutant(normalising, "BEFORE_THE_FIRST", checks.normalising_is_paid_for)
+@mutant(beforehand, "BEFORE_THE_FIRST", checks.normalising_is_paid_for)
 def mean_has_the_noise_of_the_first_round(_right: Any) -> Any:
     return {"centre": 0, "statistics": -2}
 
 
-@mutant(normalising, "BEFORE_THE_FIRST", checks.normalising_is_paid_for)
+@mutant(beforehand, "BEFORE_THE_FIRST", checks.normalising_is_paid_for)
 def statistics_have_the_noise_of_the_mean(_right: Any) -> Any:
     return {"centre": -1, "statistics": -1}
 

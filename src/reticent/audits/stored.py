@@ -10,7 +10,7 @@ from reticent.accounting.ledger import read_entries
 from reticent.accounting.pricing import Accountant
 from reticent.audits.findings import Finding
 
-LEDGERS = ("ledger", "statistics", "centre")
+LEDGERS = ("ledger", "fill", "statistics", "centre")
 
 
 def read_events(folder: Path) -> dict[Event, int]:

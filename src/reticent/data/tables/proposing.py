@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,6 +18,8 @@ Entry = dict[str, object]
 
 MARKERS = ("?", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None", "-")
 MOST_VALUES, MOST_CLASSES = 50, 100
+SEEN = 10
+"""How often a value is seen, at least, to be listed; in small tables less often."""
 LABELS = ("label", "target", "class", "y", "outcome", "income")
 DATES = ("iso", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d")
 BY_NAME: dict[str, tuple[float, float]] = {
@@ -124,7 +127,7 @@ def _column(name: str, cells: Sequence[object], markers: Sequence[str]) -> tuple
 
 
 def _kind(name: str, known: Sequence[object]) -> tuple[Entry, tuple[str, ...], str]:
-    texts = {text_of(cell) for cell in known}
+    texts = Counter(text_of(cell) for cell in known)
     if {text.lower() for text in texts} in _SPELLED:
         return {"bool": True}, (), ""
     numbers = [_number(cell) for cell in known]
@@ -139,7 +142,8 @@ def _kind(name: str, known: Sequence[object]) -> tuple[Entry, tuple[str, ...], s
         return dates, ("low", "high"), ""
     if len(texts) > MOST_VALUES:
         return {"skip": True}, (), "too many values for a choice"
-    return {"values": sorted(texts, key=_order)}, ("values",), ""
+    often = sorted((text for text, count in texts.items() if count >= min(SEEN, len(known) // 50)), key=_order)
+    return {"values": often, "other": True}, ("values",), "rare values are not listed: they would point at few people"
 
 
 def _dates(known: Sequence[object]) -> Entry | None:

@@ -102,9 +102,14 @@ class Schema:
         return (ACCEPTED if self.accepted else DECLARED,)
 
     @property
-    def noisy(self) -> bool:
-        """Whether missing cells wait for a mean that is released with noise."""
-        return any(column is not None and column.fill == NOISY for column in self.columns.values())
+    def noisy(self) -> list[int]:
+        """The places among the inputs whose missing cells wait for a mean that is released with noise."""
+        places, start = [], 0
+        for column in self.columns.values():
+            if column is not None:
+                places += range(start, start + column.kind.width) if column.fill == NOISY else []
+                start += column.width
+        return places
 
     def accepts(self, source: object) -> bool:
         """Whether this is a table."""
@@ -161,7 +166,8 @@ class Schema:
         try:
             return torch.from_numpy(encode(frame, self.columns, self._missing()))
         except ValueError as error:
-            remedy = "declare fill or indicator for it" if str(error).endswith("missing") else "mend it"
+            remedies = {"missing": "declare fill or indicator for it", "values": "list it, or declare other = true"}
+            remedy = remedies.get(str(error).split()[-1], "mend it")
             raise DataError(f"{origin}: {error}: {remedy}, or skip the column; {_which(origin)}") from None
 
     def _names(self) -> Sequence[str]:

@@ -19,8 +19,8 @@ from reticent.data.tables.schema import Schema
 from reticent.errors import ModelError, SettingError
 from reticent.models.activations import TemperedSigmoid
 from reticent.models.normalising import Centre, Fill, PublicNormalise
-from reticent.trained import Trained
 from reticent.snippet import READING, SNIPPET
+from reticent.trained import Trained
 
 Form = Literal["plain", "torch-export", "torchscript", "onnx"]
 FORMS: tuple[Form, ...] = get_args(Form)
@@ -91,8 +91,8 @@ def written(layer: nn.Module) -> str:
     if type(layer).__module__.startswith("torch.nn.") and _says_itself(layer):
         return f"nn.{layer!r}"
     raise ModelError(
-        f"a {type(layer).__name__} cannot be written down in a few lines: choose another form ({', '.join(FORMS[1:])}), "
-        "or take model.safetensors, whose weights load into your own class"
+        f"a {type(layer).__name__} cannot be written down in a few lines: choose another form "
+        f"({', '.join(FORMS[1:])}), or take model.safetensors, whose weights load into your own class"
     )
 
 
@@ -103,7 +103,9 @@ def _says_itself(layer: nn.Module) -> bool:
     except Exception:
         return False
     shapes = ({name: part.shape for name, part in one.state_dict().items()} for one in (layer, again))
-    return repr(again) == repr(layer) and len({json.dumps({n: list(s) for n, s in each.items()}) for each in shapes}) == 1
+    return (
+        repr(again) == repr(layer) and len({json.dumps({n: list(s) for n, s in each.items()}) for each in shapes}) == 1
+    )
 
 
 def _example(trained: Trained, example: Tensor | None) -> Tensor:
@@ -126,13 +128,13 @@ def _exported(model: nn.Module, row: Tensor, path: Path) -> Path:
 def _traced(model: nn.Module, row: Tensor, path: Path) -> Path:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # PyTorch prefers torch.export by now
-        torch.jit.save(torch.jit.trace(model, (row,)), path)
+        torch.jit.save(torch.jit.trace(model, (row,)), path)  # type: ignore[no-untyped-call]
     return path
 
 
 def _onnx(model: nn.Module, row: Tensor, path: Path) -> Path:
     absent = [name for name in ("onnx", "onnxscript") if find_spec(name) is None]
     if absent:
-        raise ModelError(f"ONNX needs the packages onnx and onnxscript: pip install {' '.join(absent)}")
+        raise ModelError(f"ONNX needs the package {' and '.join(absent)}: pip install 'reticent[onnx]'")
     torch.onnx.export(model, (row,), path, input_names=["inputs"], output_names=["answers"], dynamo=True)
     return path

@@ -14,7 +14,9 @@ from torch import Tensor, nn
 from reticent.accounting import Guarantee
 from reticent.checkpoint import replace_file, unwritable
 from reticent.data import Preprocessing
+from reticent.data.arrays import as_array
 from reticent.data.features.extractors import features_of
+from reticent.data.loading.npz import ArraySchema
 from reticent.data.loading.opening import STORED, read_stored
 from reticent.data.preprocessing import names_of
 from reticent.data.tables.frames import DataFrame
@@ -44,7 +46,7 @@ class Trained:
     def predict(self, x: Any, *, batch_size: int = 1024) -> Tensor | list[str]:
         """The model's answers for `x`, in evaluation mode; for a file or a data frame, the names of the classes."""
         if self.preprocessing is None or not self.preprocessing.accepts(x):
-            return predict(self.model, x, batch_size=batch_size)
+            return predict(self.model, as_array(x, like=self.model), batch_size=batch_size)
         return names_of(self.preprocessing.classes, predict(self.model, self.inputs(x), batch_size=batch_size))
 
     def inputs(self, source: Any) -> Tensor:
@@ -88,7 +90,15 @@ def load(folder: str | Path, model: nn.Module | None = None) -> Trained:
         model.load_state_dict(load_file(path / "model.safetensors"))
     except RuntimeError as error:
         raise ResumeError(f"the weights in {path} belong to another model: {error}") from error
-    return Trained(model, guarantee, card.need("rounds", int), card.need("kept", int), dict(about.data), read_stored(path))
+    return Trained(
+        model, guarantee, card.need("rounds", int), card.need("kept", int), dict(about.data), _reading(about, path)
+    )
+
+
+def _reading(about: Fields, path: Path) -> Preprocessing | None:
+    """How the examples were read; those of our own datasets are arrays with numbered classes."""
+    network = about.part("network")
+    return read_stored(path) or (None if network is None else ArraySchema.numbered(network.need("classes", int)))
 
 
 def _network(about: Fields, model: nn.Module | None, path: Path) -> nn.Module:

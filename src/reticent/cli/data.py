@@ -70,7 +70,9 @@ def get(
 def schema(
     file: Annotated[str, Argument(help="A table, .npz or folder of images.")],
     label: Annotated[str | None, Option(help="The column to predict; default: a usual name, or the last.")] = None,
-    names: Annotated[str | None, Option(help="Names of the columns, with commas, if the file does not begin with them.")] = None,
+    names: Annotated[
+        str | None, Option(help="Names of the columns, with commas, if the file does not begin with them.")
+    ] = None,
 ) -> None:
     """Propose a schema; what was read from the private records is marked, and is for you to replace or to confirm."""
     from reticent.data.loading.opening import propose_for

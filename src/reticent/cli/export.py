@@ -11,7 +11,9 @@ from typer import Argument, Option
 def export(
     run: Annotated[Path, Argument(help="Folder of a finished run.")],
     out: Annotated[Path, Argument(help="Folder to write to.")],
-    form: Annotated[str, Option(help="plain (safetensors and a few lines), torch-export, torchscript or onnx.")] = "plain",
+    form: Annotated[
+        str, Option(help="plain (safetensors and a few lines), torch-export, torchscript or onnx.")
+    ] = "plain",
 ) -> None:
     """Write a model so that it can be used without Reticent."""
     from reticent.exporting import export as write

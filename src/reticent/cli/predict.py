@@ -19,22 +19,23 @@ def predict(
     as_json: Annotated[bool, Option("--json", help="Answer in JSON on stdout.")] = False,
 ) -> None:
     """Say which class each row of new data belongs to; the rows are read as those of training were."""
+    from reticent.data.loading.images import image_files
     from reticent.data.preprocessing import names_of
-    from reticent.errors import ResumeError
     from reticent.trained import load
     from reticent.trained import predict as answers_of
 
     trained = load(run)
-    inputs = trained.inputs(data)
-    read = trained.preprocessing
-    if read is None:
-        raise ResumeError(f"{run} does not name its classes")
-    answers = answers_of(trained.model, inputs)
-    rows = [[name] for name in names_of(read.classes, answers)]
-    header = ["prediction"]
+    answers = answers_of(trained.model, trained.inputs(data))
+    classes = trained.preprocessing.classes if trained.preprocessing is not None else ()
+    header, rows = ["prediction"], [[name] for name in names_of(classes, answers)]
+    if data.is_dir():
+        header, rows = ["file", *header], [[file.name, *row] for file, row in zip(image_files(data), rows, strict=True)]
     if probabilities:
-        header += read.classes
-        rows = [[*row, *(f"{chance:.6g}" for chance in line)] for row, line in zip(rows, answers.softmax(1).tolist(), strict=True)]
+        header += classes
+        rows = [
+            [*row, *(f"{chance:.6g}" for chance in line)]
+            for row, line in zip(rows, answers.softmax(1).tolist(), strict=True)
+        ]
     if as_json:
         print(json.dumps([dict(zip(header, row, strict=True)) for row in rows]))
         return

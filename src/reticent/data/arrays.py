@@ -9,13 +9,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from reticent.data.examples import Examples
 from reticent.data.tables.frames import is_frame
-from reticent.errors import DataError, PrivacyWarning
+from reticent.data.tables.schema import Schema
+from reticent.errors import DataError
 
 LOOKED_AT = 10_000
 """Rows in which missing numbers are looked for: enough to see a column of them, in arrays of any size."""
-SHARE = 0.01
-"""From which share of the rows on a column is told of: a few rows by themselves are not."""
+SHARE, ROWS = 0.01, 10
+"""From which share and number of rows on a column is told of: a few records by themselves never are."""
 
 
 def as_arrays(examples: Any, *, like: nn.Module) -> Any:
@@ -30,26 +32,33 @@ def as_arrays(examples: Any, *, like: nn.Module) -> Any:
             "a data frame alone does not say which column is the label, nor what the others may hold: give "
             "data.table(frame, schema), or a pair (frame of numbers, labels)"
         )
+    if isinstance(examples, Examples):
+        if isinstance(examples.preprocessing, Schema) and examples.preprocessing.noisy:
+            raise DataError(
+                'fill = "noisy" is for `reticent train`, which releases it (fill_noise): declare a public fill'
+            )
+        warn_of_missing(examples.x)
     if not isinstance(examples, tuple | list):
         return examples
-    dtype = next((p.dtype for p in like.parameters() if p.is_floating_point()), torch.float32)
-    columns = tuple(_array(column, dtype) for column in examples)
-    for column in columns[:1]:
-        warn_of_missing(column)
+    columns = tuple(as_array(column, like=like) for column in examples)
+    warn_of_missing(columns[0] if columns else None)
     return columns
 
 
-def _array(column: Any, dtype: torch.dtype) -> Any:
+def as_array(column: Any, *, like: nn.Module) -> Any:
+    """A data frame or series of numbers as a tensor, floats of 64 bits in the model's own type; the rest as it is."""
     if is_frame(column) and not isinstance(column, dict):
         column = _numbers(column)
     elif type(column).__name__ == "Series":
         column = _numbers({str(getattr(column, "name", None) or "labels"): column})[:, 0]
     if isinstance(column, np.ndarray) and column.dtype.kind in "OUS":
-        raise DataError(f"an array of the type {column.dtype} holds no numbers: convert it, or read a table by a schema")
+        raise DataError(
+            f"an array of the type {column.dtype} holds no numbers: convert it, or read a table by a schema"
+        )
     if isinstance(column, np.ndarray) and column.dtype == np.float64 and not isinstance(column, np.memmap):
         column = torch.from_numpy(column)
     if isinstance(column, Tensor) and column.dtype == torch.float64:
-        return column.to(dtype)
+        return column.to(next((p.dtype for p in like.parameters() if p.is_floating_point()), torch.float32))
     return column
 
 
@@ -76,13 +85,12 @@ def warn_of_missing(x: Any) -> None:
     some = torch.as_tensor(np.asarray(x[:LOOKED_AT]))
     if not some.is_floating_point():
         return
-    share = torch.isnan(some.reshape(len(some), -1)).float().mean(0)
-    places = torch.nonzero(share >= SHARE).flatten().tolist()
+    missing = torch.isnan(some.reshape(len(some), -1)).sum(0)
+    places = torch.nonzero(missing >= max(ROWS, SHARE * len(some))).flatten().tolist()
     if places:
         named = ", ".join(str(place) for place in places[:10]) + (", ..." if len(places) > 10 else "")
         warnings.warn(
             f"input columns {named} have missing numbers (NaN), and an example with one counts for nothing: fill them "
             "first, for instance by a schema (docs/data.md). This warning tells of private data: keep it to yourself.",
-            PrivacyWarning,
             stacklevel=4,
         )

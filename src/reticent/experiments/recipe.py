@@ -14,9 +14,19 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from reticent import catalogue, data, models
 from reticent.accounting.adjacency import adjacency_of
+from reticent.data import Declared
 from reticent.errors import SettingError, UnknownName
 
-_ABOVE_ZERO = ("epsilon", "epochs", "batch_size", "lr", "centre", "statistics_noise", "fill_noise", "max_physical_batch_size")
+_ABOVE_ZERO = (
+    "epsilon",
+    "epochs",
+    "batch_size",
+    "lr",
+    "centre",
+    "statistics_noise",
+    "fill_noise",
+    "max_physical_batch_size",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +41,7 @@ class Recipe:
     data_folder: str | None = None
     schema: str | None = None
     """A file that declares what the user's own data may hold; `accept_schema` takes the proposed one instead."""
-    accept_schema: bool = False
+    accept_schema: bool | None = None
     label: str | None = None
     test: str | None = None
     """Where `data` is a path: the column to predict, for a proposed schema, and a file of the same form to test on."""
@@ -79,9 +89,9 @@ class Recipe:
         filled = dataclasses.replace(self, **{name: value for name, value in preset.items() if name in names})
         return dataclasses.replace(filled, options=preset.get("options", {}) | self.options)
 
-    def declared(self) -> data.Declared:
+    def declared(self) -> Declared:
         """What is said of the user's own files."""
-        return data.Declared(self.schema, self.label, self.test, accept=self.accept_schema)
+        return Declared(self.schema, self.label, self.test, accept=bool(self.accept_schema))
 
     def to_json(self) -> dict[str, Any]:
         """The recipe as plain data."""

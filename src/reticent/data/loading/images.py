@@ -60,7 +60,7 @@ class ImageSchema:
     def apply(self, source: Any) -> Tensor:
         """The images of a folder, by name, or one image."""
         path = Path(source)
-        found = _pixels([path] if path.is_file() else _files(path), self.size, self.channels)
+        found = _pixels([path] if path.is_file() else image_files(path), self.size, self.channels)
         if not len(found):
             raise DataError(f"no images in {path}")
         return found
@@ -74,12 +74,12 @@ class ImageSchema:
 def propose_images(root: Path) -> ImageSchema:
     """The folders' names as classes, and the size and channels of the first image."""
     names = tuple(sorted(entry.name for entry in _folders(root)))
-    first = next((file for name in names for file in _files(root / name)), None)
+    first = next((file for name in names for file in image_files(root / name)), None)
     if first is None:
         raise DataError(f"no images in {root}: expected a folder for each class, with image files in it")
     try:
         with _pillow().open(first) as image:
-            width, height, mode = *image.size, image.mode
+            (width, height), mode = image.size, image.mode
     except OSError as error:
         raise DataError(f"cannot read {first} ({error}): mend or remove it") from error
     return ImageSchema((height, width), 1 if mode in ("1", "L") else 3, names, accepted=True)
@@ -97,7 +97,7 @@ def image_folder(
     _pillow()
     root = Path(path)
     names = list(classes) if classes is not None else sorted(entry.name for entry in _folders(root))
-    files = [(file, label) for label, name in enumerate(names) for file in _files(root / name)]
+    files = [(file, label) for label, name in enumerate(names) for file in image_files(root / name)]
     if not files:
         raise DataError(f"no images in {root}: expected a folder for each class, with image files in it")
     x = _pixels([file for file, _ in files], size, channels)
@@ -125,7 +125,8 @@ def _folders(root: Path) -> list[Path]:
     return [entry for entry in root.iterdir() if entry.is_dir()]
 
 
-def _files(folder: Path) -> list[Path]:
+def image_files(folder: Path) -> list[Path]:
+    """The images of a folder, by name."""
     if not folder.is_dir():
         raise DataError(f"there is no folder {folder} for the class {folder.name!r}")
     return sorted(file for file in folder.iterdir() if file.suffix.lower() in _SUFFIXES)

@@ -16,7 +16,10 @@ from reticent.data.examples import Examples
 from reticent.data.loading.arrays import Array, Arrays
 from reticent.errors import DataError
 
-PAIRS = {"train": (("x", "y"), ("train_x", "train_y"), ("x_train", "y_train")), "test": (("test_x", "test_y"), ("x_test", "y_test"))}
+PAIRS = {
+    "train": (("x", "y"), ("train_x", "train_y"), ("x_train", "y_train")),
+    "test": (("test_x", "test_y"), ("x_test", "y_test")),
+}
 DECLARED = "the class names are public knowledge (schema.json, declared)"
 ACCEPTED = "the number of classes is public knowledge (schema.json, accepted as it was read from the examples)"
 
@@ -27,6 +30,15 @@ class ArraySchema:
 
     classes: tuple[str, ...]
     accepted: bool = False
+
+    @staticmethod
+    def numbered(count: int) -> ArraySchema:
+        """Classes that have only numbers.
+
+        >>> ArraySchema.numbered(2).classes
+        ('0', '1')
+        """
+        return ArraySchema(tuple(str(name) for name in range(count)))
 
     @staticmethod
     def from_json(content: Mapping[str, object]) -> ArraySchema:
@@ -80,7 +92,7 @@ def propose_arrays(arrays: Arrays, origin: str) -> tuple[ArraySchema, bool]:
     labels = next((arrays[y] for _, y in PAIRS["train"] if y in arrays), None)
     if labels is None or not len(labels) or labels.dtype.kind not in "iu":
         raise DataError(f"{origin} must hold labels y, whole numbers from 0, beside the inputs x")
-    return replace(ArraySchema(tuple(str(name) for name in range(int(labels.max()) + 1))), accepted=True), True
+    return replace(ArraySchema.numbered(int(labels.max()) + 1), accepted=True), True
 
 
 def read_npz(path: Path) -> Arrays:
@@ -102,5 +114,7 @@ def unit(values: Array) -> Tensor:
     if values.dtype == np.uint8:
         return torch.from_numpy(values).float() / 255
     if values.dtype.kind not in "fiub":
-        raise DataError(f"inputs of the type {values.dtype} are no numbers: encode them first, or read a table by a schema")
+        raise DataError(
+            f"inputs of the type {values.dtype} are no numbers: encode them first, or read a table by a schema"
+        )
     return torch.from_numpy(values.astype(np.float32 if values.dtype.kind in "fb" else np.int64))

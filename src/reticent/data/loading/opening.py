@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from reticent.data.arrays import warn_of_missing
 from reticent.data.examples import Dataset, Examples
 from reticent.data.loading.images import ImageSchema, propose_images
 from reticent.data.loading.npz import ArraySchema, propose_arrays, read_npz
@@ -38,7 +39,7 @@ def is_path(name: str) -> bool:
     >>> is_path("people.csv"), is_path("x.npz"), is_path("mnist")
     (True, True, False)
     """
-    return name.lower().endswith((*SUFFIXES, ARRAYS)) or (("/" in name or "." in name) and Path(name).is_dir())
+    return name.lower().endswith((*SUFFIXES, ARRAYS)) or (name != "" and Path(name).is_dir())
 
 
 def open_path(name: str, declared: Declared) -> Dataset:
@@ -47,6 +48,7 @@ def open_path(name: str, declared: Declared) -> Dataset:
     path = Path(name)
     if isinstance(found, ArraySchema):
         train, test = found.parts(read_npz(path), name)
+        warn_of_missing(train.x)
     elif isinstance(found, ImageSchema):
         train, test = found.examples(_training(path)), None
         if (path / "test").is_dir():
@@ -55,7 +57,9 @@ def open_path(name: str, declared: Declared) -> Dataset:
         train, test = found.examples(path), None
     if declared.test is not None:
         test = _test(found, declared.test)
-    words = "accepted as it was read from the records" if declared.accept else f"by {declared.schema or 'its class names'}"
+    words = (
+        "accepted as it was read from the records" if declared.accept else f"by {declared.schema or 'its class names'}"
+    )
     return Dataset(path.stem, train, test, len(found.classes), f"{declared.test or name}, {words}")
 
 

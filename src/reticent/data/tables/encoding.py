@@ -238,7 +238,7 @@ def _kind(name: str, entry: Mapping[str, object]) -> Kind:
 
 
 @dataclass(frozen=True)
-class Problem:
+class BadCell:
     """A cell that is not allowed: its row, counted from 0, its column, and what is wrong; never what it holds."""
 
     row: int
@@ -250,7 +250,7 @@ def encode(
     frame: Frame,
     columns: Mapping[str, Column | None],
     markers: Iterable[str] = (),
-    tell: Callable[[Problem], None] | None = None,
+    tell: Callable[[BadCell], None] | None = None,
 ) -> np.ndarray:
     """Every row as numbers, column after column; without `tell`, the first cell that is not allowed is an error.
 
@@ -273,14 +273,14 @@ def encode(
             except (ValueError, TypeError) as error:  # a type error: a cell that is a list or the like
                 if tell is None:
                     raise ValueError(f"a cell of column {name!r} is {error}") from None
-                tell(Problem(row, name, str(error)))
+                tell(BadCell(row, name, str(error)))
         parts.append(part)
     rows = len(next(iter(frame.values()), ()))
     return np.concatenate(parts, axis=1) if parts else np.zeros((rows, 0), np.float32)
 
 
 def read_rows(path: Path, *, coding: str | None = None, separator: str | None = None) -> Iterable[list[str]]:
-    """The rows of a CSV file, gzipped or not, blank lines left out; a mark at its start tells the coding, else UTF-8."""
+    """The rows of a CSV file, gzipped or not, without blank lines; a mark at its start tells the coding, else UTF-8."""
     raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     marks = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
     found = next((name for mark, name in marks.items() if raw.startswith(mark)), coding or "utf-8")

@@ -45,7 +45,9 @@ def is_table(source: object) -> bool:
 def is_frame(source: object) -> bool:
     """Whether something is a table in memory."""
     named = getattr(source, "column_names", None)  # as Arrow says it
-    return isinstance(source, Mapping) or named is not None or (isinstance(source, DataFrame) and hasattr(source, "shape"))
+    return (
+        isinstance(source, Mapping) or named is not None or (isinstance(source, DataFrame) and hasattr(source, "shape"))
+    )
 
 
 def frame_of(

@@ -81,7 +81,13 @@ def propose(source: Table, *, label: str | None = None, names: Sequence[str] = (
             f"column {named!r} is no label of a few classes: name the column to be predicted with --label, or, to "
             "predict a number, make classes of its ranges"
         )
-    found = {**head, "label": named, "classes": classes, **({"missing": markers} if markers else {}), "columns": columns}
+    found = {
+        **head,
+        "label": named,
+        "classes": classes,
+        **({"missing": markers} if markers else {}),
+        "columns": columns,
+    }
     told = {name: keys for name, keys in read.items() if keys}
     return Proposal(found, {**told, named: ("classes",)}, {name: note for name, note in notes.items() if note})
 

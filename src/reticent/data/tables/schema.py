@@ -43,7 +43,7 @@ import torch
 from torch import Tensor
 
 from reticent.data.examples import Examples
-from reticent.data.tables.encoding import NOISY, Column, Frame, Problem, encode, read_column, text_of
+from reticent.data.tables.encoding import NOISY, BadCell, Column, Frame, encode, read_column, text_of
 from reticent.data.tables.frames import TEXT, Table, cells_of, frame_of, is_table
 from reticent.errors import DataError
 
@@ -104,7 +104,8 @@ class Schema:
     @property
     def noisy(self) -> list[int]:
         """The places among the inputs whose missing cells wait for a mean that is released with noise."""
-        places, start = [], 0
+        places: list[int] = []
+        start = 0
         for column in self.columns.values():
             if column is not None:
                 places += range(start, start + column.kind.width) if column.fill == NOISY else []
@@ -140,24 +141,24 @@ class Schema:
         y = torch.from_numpy(np.array(labels, np.int64))
         return Examples(self._inputs(frame, origin), y, self)
 
-    def check(self, source: Table) -> list[Problem]:
+    def check(self, source: Table) -> list[BadCell]:
         """Every cell that the schema does not allow; what this says is private."""
-        found: list[Problem] = []
+        found: list[BadCell] = []
         if isinstance(source, str | Path) and str(source).lower().endswith(TEXT):
             coding, separator = (_text(self.content.get(name)) for name in ("coding", "separator"))
             header, rows = cells_of(Path(source), coding=coding, separator=separator, names=self._names())
             for number, row in enumerate(rows):
                 if len(row) != len(header):
-                    found.append(Problem(number, "", f"{len(row)} cells, but the header has {len(header)}"))
+                    found.append(BadCell(number, "", f"{len(row)} cells, but the header has {len(header)}"))
             if found:
                 return found
         frame = self.frame(source)
-        self._check_header(list(frame), _origin(source), labelled=True)
+        self._check_header(list(frame), _origin(source), labelled=self.label in frame)
         encode(frame, self.columns, self._missing(), found.append)
         known = set(self.classes)
         found += [
-            Problem(row, self.label, "not one of the classes")
-            for row, cell in enumerate(frame[self.label])
+            BadCell(row, self.label, "not one of the classes")
+            for row, cell in enumerate(frame.get(self.label, ()))
             if text_of(cell) not in known
         ]
         return sorted(found, key=attrgetter("row"))
@@ -218,12 +219,12 @@ def table(source: Table, schema: str | Path | Schema) -> Examples:
     return (schema if isinstance(schema, Schema) else read_schema(schema)).examples(source)
 
 
-def check(source: Table, schema: str | Path | Schema) -> list[Problem]:
+def check(source: Table, schema: str | Path | Schema) -> list[BadCell]:
     """Every cell that a schema does not allow, by row (from 0) and column; what this says is private.
 
     >>> schema = Schema.from_json({"label": "y", "classes": ["a", "b"], "columns": {"age": {"low": 0, "high": 100}}})
     >>> check({"age": [50, "old"], "y": ["b", "a"]}, schema)
-    [Problem(row=1, column='age', says='not a number')]
+    [BadCell(row=1, column='age', says='not a number')]
     """
     return (schema if isinstance(schema, Schema) else read_schema(schema)).check(source)
 

@@ -13,7 +13,7 @@ HEAD = """\
 # A proposal. Whoever sees the model may learn what this file says, so it must be public knowledge.
 # Lines marked `{read}` were found out from the private records: put what is known beforehand in their place
 # (a wide round range, a published list), skip the column, or keep them only if they are public knowledge anyway.
-# A scale that nobody knows is released with noise instead: declare a wide range and train with --set statistics_noise=20.
+# A scale that nobody knows is released with noise: declare a wide range, and train with --set statistics_noise=20.
 """
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")

@@ -126,5 +126,5 @@ def test_what_cannot_be_asked(settings: dict[str, float], said: str) -> None:
 def test_a_share_needs_a_budget() -> None:
     asked = rt.normalise((X, Y), budget_share=0.1)
     assert isinstance(asked, Normalised)
-    with pytest.raises(SettingError, match="give rt.fit an epsilon"):
+    with pytest.raises(SettingError, match=r"give rt\.fit an epsilon"):
         fit(asked, epsilon=None, noise_multiplier=2.0)

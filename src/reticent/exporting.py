@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import json
 import warnings
@@ -45,7 +46,7 @@ def export(trained: Trained, folder: str | Path, form: str = "plain", *, example
         return _plain(trained, place)
     if form not in FORMS:
         raise SettingError(f"form must be one of {', '.join(FORMS)}, not {form!r}")
-    model, row = trained.model.eval(), _example(trained, example)
+    model, row = copy.deepcopy(trained.model).eval(), _example(trained, example)  # a copy: weights of one's own memory
     if form == "torch-export":
         return _exported(model, row, place / "model.pt2")
     return _onnx(model, row, place / "model.onnx") if form == "onnx" else _traced(model, row, place / "model.pt")

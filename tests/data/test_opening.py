@@ -14,7 +14,9 @@ from reticent import data
 from reticent.data.arrays import as_arrays
 from reticent.errors import DataError, UnknownName
 
-CSV = "age,ward,ill\n" + "".join(f"{20 + row},{'north' if row % 3 else 'south'},{'yes' if row % 2 else 'no'}\n" for row in range(60))
+CSV = "age,ward,ill\n" + "".join(
+    f"{20 + row},{'north' if row % 3 else 'south'},{'yes' if row % 2 else 'no'}\n" for row in range(60)
+)
 
 
 @pytest.fixture
@@ -26,7 +28,9 @@ def people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.usefixtures("people")
 def test_a_table_without_a_schema_says_what_one_would_tell() -> None:
-    with pytest.raises(DataError, match=r"categories of 1 column, the classes of 'ill'\.\n.*--schema.*--accept-schema") as told:
+    with pytest.raises(
+        DataError, match=r"categories of 1 column, the classes of 'ill'\.\n.*--schema.*--accept-schema"
+    ) as told:
         data.load("people.csv")
     assert len(str(told.value).splitlines()) == 2
     accepted = data.load("people.csv", declared=data.Declared(accept=True))

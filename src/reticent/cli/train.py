@@ -24,7 +24,7 @@ def train(
         bool, Option("--accept-schema", help="Take the proposed schema, read from the records, as public knowledge.")
     ] = False,
     label: Annotated[str | None, Option(help="The column to predict, for a proposed schema.")] = None,
-    test: Annotated[str | None, Option(help="A file like --data to measure accuracy on.")] = None,
+    test_data: Annotated[str | None, Option(help="A file like --data to measure accuracy on.")] = None,
     method: Annotated[str | None, Option(help="Method: see `reticent methods`.")] = None,
     model: Annotated[str | None, Option(help="Network; the preset's if not said.")] = None,
     activation: Annotated[str | None, Option(help="relu, tanh or a tempered sigmoid.")] = None,
@@ -77,7 +77,7 @@ def train(
         "schema": schema,
         "accept_schema": accept_schema or None,
         "label": label,
-        "test": test,
+        "test_data": test_data,
         "method": method,
         "model": model,
         "activation": activation,

@@ -43,7 +43,7 @@ class Recipe:
     """A file that declares what the user's own data may hold; `accept_schema` takes the proposed one instead."""
     accept_schema: bool | None = None
     label: str | None = None
-    test: str | None = None
+    test_data: str | None = None
     """Where `data` is a path: the column to predict, for a proposed schema, and a file of the same form to test on."""
     features: str | None = None
     model: str | None = None
@@ -91,7 +91,7 @@ class Recipe:
 
     def declared(self) -> Declared:
         """What is said of the user's own files."""
-        return Declared(self.schema, self.label, self.test, accept=bool(self.accept_schema))
+        return Declared(self.schema, self.label, self.test_data, accept=bool(self.accept_schema))
 
     def to_json(self) -> dict[str, Any]:
         """The recipe as plain data."""

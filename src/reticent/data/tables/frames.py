@@ -111,11 +111,11 @@ def _is_number(text: str) -> bool:
 def _columns(source: object) -> Frame:
     """The columns of a table in memory, as lists of Python's own values."""
     if isinstance(source, Mapping):
-        return {str(name): list(values) for name, values in source.items()}
+        return {str(name).strip(): list(values) for name, values in source.items()}
     names = getattr(source, "column_names", None) or getattr(source, "columns", None)
     if names is None:
         raise DataError(f"a {type(source).__name__} is no table: give a file, a data frame or a dict of columns")
-    return {str(name): _values(source[name]) for name in names}  # type: ignore[index]
+    return {str(name).strip(): _values(source[name]) for name in names}  # type: ignore[index]
 
 
 def _values(series: object) -> list[object]:

@@ -9,7 +9,9 @@ if TYPE_CHECKING:
     from reticent import accounting, attacks, audits, data, gradients, methods, models
     from reticent.accounting import Budget, Guarantee
     from reticent.certificate import verify
+    from reticent.exporting import export
     from reticent.fitting import fit
+    from reticent.normalised import normalise
     from reticent.run import Run, Step
     from reticent.trained import Trained, load
 
@@ -20,8 +22,10 @@ _HOME = {
     "Run": "reticent.run",
     "Step": "reticent.run",
     "Trained": "reticent.trained",
+    "export": "reticent.exporting",
     "fit": "reticent.fitting",
     "load": "reticent.trained",
+    "normalise": "reticent.normalised",
     "verify": "reticent.certificate",
 }
 _ROOMS = ("accounting", "attacks", "audits", "data", "gradients", "methods", "models")
@@ -36,11 +40,13 @@ __all__ = [
     "attacks",
     "audits",
     "data",
+    "export",
     "fit",
     "gradients",
     "load",
     "methods",
     "models",
+    "normalise",
     "verify",
 ]
 __version__ = "0.1.0"

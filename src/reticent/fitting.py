@@ -14,11 +14,13 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from reticent.accounting import Budget
 from reticent.accounting.adjacency import adjacency_of
+from reticent.data.arrays import as_arrays
 from reticent.errors import DataError, SettingError
 from reticent.inside import Batch, Loss, Tabular, as_store
 from reticent.losses import cross_entropy
 from reticent.methods import Method, get
 from reticent.methods.planning import default_delta
+from reticent.normalised import Normalised, prepared
 from reticent.optimizers import make_optimizer
 from reticent.run import Run, Step
 from reticent.trained import Trained, predict
@@ -66,17 +68,21 @@ def fit(
     """
     chosen = get(method, **options) if isinstance(method, str) else _without_options(method, options)
     relation = adjacency_of(size, adjacency)
+    asked = examples if isinstance(examples, Normalised) else None
+    examples = as_arrays(examples if asked is None else asked.examples, like=model)
     public = len(as_store(examples)) if size is None else size
     if check_data:
         _check_labels(model, examples, loss)
-    budget = Budget(epsilon, default_delta(public) if delta is None else delta) if epsilon is not None else None
+    bound = default_delta(public) if delta is None else delta
+    budget = Budget(epsilon, bound, adjacency=relation) if epsilon is not None else None
+    ready = prepared(model, examples, asked, budget)
     made = (
         optimizer(model.parameters())
         if optimizer is not None
         else make_optimizer(chosen.optimizer, model, lr, momentum)
     )
     run = Run(
-        model,
+        ready.model,
         made,
         examples,
         method=chosen,
@@ -87,6 +93,7 @@ def fit(
         epochs=epochs,
         budget=budget,
         delta=delta,
+        already=ready.already,
         scheduler=scheduler(made) if scheduler is not None else None,
         seed=seed,
         max_physical_batch_size=max_physical_batch_size,
@@ -94,10 +101,11 @@ def fit(
         folder=folder,
         resume=resume,
     )
+    ready.release(size, seed, folder)  # only now: what the plan refuses must not have been released
     for step in run:
         if progress is not None:
             progress(run, step)
-    trained = Trained.of(run)
+    trained = Trained.of(run, ready.about, getattr(examples, "preprocessing", None))
     if folder is not None:
         trained.save(folder)
     return trained

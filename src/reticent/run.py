@@ -85,6 +85,7 @@ class Run:
         private_diagnostics: bool = False,
     ):
         found = as_store(examples)
+        self._assumes: tuple[str, ...] = tuple(getattr(examples, "assumes", ()))
         self.plan = plan(
             method,
             size=len(found) if size is None else size,
@@ -200,9 +201,8 @@ class Run:
         if self._watched:
             raise SettingError("this run was watched by a probe, which saw its examples: it states no guarantee")
         claim = self.plan.claim(self.kept)
-        promised = self.plan.guarantee(
-            seeded=self._randomness.seeded, generator=generator(self._task.flat.vector.device)
-        )
+        made = generator(self._task.flat.vector.device)
+        promised = self.plan.guarantee(seeded=self._randomness.seeded, generator=made, assumes=self._assumes)
         if self._diagnostics is not None:
             promised = replace(
                 promised, excludes=(*promised.excludes, "the private diagnostics recorded beside the run")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import warnings
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import torch
 from safetensors import SafetensorError
@@ -21,7 +22,17 @@ from reticent.accounting.ledger import read_ledger
 from reticent.certificate import CARD, WEIGHTS, Card, Charged, read_card
 from reticent.certificate.card import LEDGERS, digest_of
 from reticent.checkpoint import make_folder, replace_file
-from reticent.errors import FileWarning, ResumeError
+from reticent.data import Preprocessing
+from reticent.data.arrays import as_array
+from reticent.data.features.extractors import features_of
+from reticent.data.loading.npz import ArraySchema
+from reticent.data.loading.opening import STORED, read_stored
+from reticent.data.preprocessing import names_of
+from reticent.data.tables.frames import DataFrame
+from reticent.errors import DataError, FileWarning, ResumeError
+from reticent.models import Blueprint
+from reticent.normalised import in_front
+from reticent.results.fields import Fields
 from reticent.run import Run
 
 
@@ -36,17 +47,35 @@ class Trained:
     about: dict[str, Any] = field(default_factory=dict)
     charged: Charged | None = None
     """What the guarantee was priced by; it goes on the card, so that anybody can price it again."""
+    preprocessing: Preprocessing | None = None
+    """How the examples were read from files or data frames, kept so that new ones are read alike."""
 
-    def predict(self, x: Any, *, batch_size: int = 1024) -> Tensor:
-        """The model's answers for `x`, in evaluation mode."""
-        return predict(self.model, x, batch_size=batch_size)
+    @overload
+    def predict(self, x: str | Path | DataFrame, *, batch_size: int = 1024) -> list[str]: ...
+    @overload
+    def predict(self, x: Any, *, batch_size: int = 1024) -> Tensor: ...
+    def predict(self, x: Any, *, batch_size: int = 1024) -> Tensor | list[str]:
+        """The model's answers for `x`, in evaluation mode; for a file or a data frame, the names of the classes."""
+        if self.preprocessing is None or not self.preprocessing.accepts(x):
+            return predict(self.model, as_array(x, like=self.model), batch_size=batch_size)
+        return names_of(self.preprocessing.classes, predict(self.model, self.inputs(x), batch_size=batch_size))
+
+    def inputs(self, source: Any) -> Tensor:
+        """What the model is given for a file or a data frame, read as the training examples were."""
+        if self.preprocessing is None:
+            raise DataError(
+                "this model does not know how its examples were read: give the inputs themselves, or train it with "
+                "examples read by a schema (data.table)"
+            )
+        x, features = self.preprocessing.apply(source), self.about.get("network", {}).get("features")
+        return x if features is None else features_of(x, str(features))
 
     def evaluate(self, x: Any, y: Any) -> float:
         """The share of right answers; say on which examples when you quote it."""
         return accuracy(self.model, x, y)
 
     @staticmethod
-    def of(run: Run, about: Mapping[str, object] | None = None) -> Trained:
+    def of(run: Run, about: Mapping[str, object] | None = None, preprocessing: Preprocessing | None = None) -> Trained:
         """What came of a run, with all that its guarantee was priced by."""
         plan = run.plan
         charged = Charged(
@@ -58,7 +87,7 @@ class Trained:
             accountant=plan.accountant,
             filter_order=plan.filter_order,
         )
-        return Trained(run.model, run.guarantee(), run.number, run.kept, dict(about or {}), charged)
+        return Trained(run.model, run.guarantee(), run.number, run.kept, dict(about or {}), charged, preprocessing)
 
     def save(self, folder: str | Path, beside: Mapping[str, bytes] | None = None) -> None:
         """Write weights and card into a folder; the weights load in plain PyTorch, and `reticent verify` checks both.
@@ -70,6 +99,8 @@ class Trained:
         ledgers = self._ledgers(path)
         weights = {name: part.detach().cpu().contiguous().clone() for name, part in self.model.state_dict().items()}
         files = {WEIGHTS: save(weights), **(beside or {})}
+        if self.preprocessing is not None:
+            files[STORED] = json.dumps(self.preprocessing.to_json(), indent=2).encode()
         for name, data in files.items():
             replace_file(path / name, data)
         sums = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()} | ledgers
@@ -92,10 +123,15 @@ class Trained:
         return {name: digest_of(path / name) for name in LEDGERS if (path / name).exists()}
 
 
-def load(folder: str | Path, model: nn.Module) -> Trained:
-    """Read back what `Trained.save` wrote, into a module of the same shape; refuses what was changed since."""
+def load(folder: str | Path, model: nn.Module | None = None) -> Trained:
+    """Read back what `Trained.save` wrote, into a module of the same shape; one of ours is built as it was.
+
+    What was changed since is refused.
+    """
     path = Path(folder)
     card = read_card(path)
+    about = Fields(dict(card.about), str(path / CARD))
+    model = _network(about, model, path)
     try:
         data = (path / WEIGHTS).read_bytes()
     except OSError as error:
@@ -115,7 +151,26 @@ def load(folder: str | Path, model: nn.Module) -> Trained:
         raise ResumeError(f"the weights in {path} belong to another model: {error}") from error
     except SafetensorError as error:
         raise ResumeError(f"{path / WEIGHTS} is damaged: {error}. Bring it back as it was.") from error
-    return Trained(model, card.guarantee, card.rounds, card.kept, dict(card.about), card.charged)
+    known, reading = dict(card.about), _reading(about, path)
+    return Trained(model, card.guarantee, card.rounds, card.kept, known, card.charged, reading)
+
+
+def _reading(about: Fields, path: Path) -> Preprocessing | None:
+    """How the examples were read; those of our own datasets are arrays with numbered classes."""
+    network = about.part("network")
+    return read_stored(path) or (None if network is None else ArraySchema.numbered(network.need("classes", int)))
+
+
+def _network(about: Fields, model: nn.Module | None, path: Path) -> nn.Module:
+    """The module that the weights belong to, with what was put in front of it."""
+    network = about.part("network")
+    if model is None and network is None:
+        raise ResumeError(f"{path} does not say how to build its model: give the module, rt.load(folder, model)")
+    if model is None:
+        assert network is not None
+        return Blueprint.from_json(network.data).build()
+    shape = about.data.get("normalised")
+    return in_front(model, tuple(shape)) if isinstance(shape, list) else model
 
 
 def predict(model: nn.Module, x: Any, *, batch_size: int = 1024) -> Tensor:

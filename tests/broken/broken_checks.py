@@ -6,6 +6,7 @@ import dataclasses
 import math
 import sys
 import tempfile
+import traceback
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -28,13 +29,16 @@ from reticent.audits.counts import Evidence
 from reticent.audits.findings import attempted
 from reticent.audits.gaussian import gdp_epsilon
 from reticent.audits.selective import annealing_toy
+from reticent.audits.stored import check_stored, read_events
 from reticent.audits.toy import SIZE, examples, make_run
 from reticent.audits.verdict import PROBES
 from reticent.data import Examples, load
 from reticent.data.features.statistics import FeatureSum
-from reticent.errors import BudgetSpent, ModelError, PrivacyWarning, ResumeError, SettingError
+from reticent.data.tables.schema import Schema
+from reticent.errors import BudgetSpent, DataError, ModelError, PrivacyWarning, ResumeError, SettingError
 from reticent.experiments import normalising, training
 from reticent.experiments.recipe import Recipe
+from reticent.fitting import fit
 from reticent.gradients import check, gradients_are_own, losses_are_own, norms
 from reticent.gradients.planning import plan_of
 from reticent.gradients.task import LossTask
@@ -43,6 +47,7 @@ from reticent.losses import squared_error
 from reticent.methods import Method, dpis, dpsgd, dpsur, plan, sa_dpsgd
 from reticent.models import with_centre, with_statistics
 from reticent.models.normalising import split_at_centre, statistics_of
+from reticent.normalised import normalise
 from reticent.run import Run
 
 PLAIN = dpsgd(noise_multiplier=1.0)
@@ -409,6 +414,27 @@ def normalising_is_paid_for() -> None:
         assert not torch.allclose(one, other, atol=0.15)
 
 
+def private_statistics_are_paid_for() -> None:
+    """What `rt.normalise` releases is in its ledger, and the guarantee covers all that the ledgers hold."""
+    asked = normalise((torch.rand(60, 3), torch.arange(60) % 2), noise_multiplier=1.0)
+    with tempfile.TemporaryDirectory() as folder:
+        trained = fit(nn.Linear(3, 2), asked, noise_multiplier=5.0, epochs=1, folder=folder, seed=0)
+        assert read_events(Path(folder))[Gaussian(1.0)] == 2
+        assert check_stored(Path(folder), trained.guarantee).holds
+
+
+def errors_keep_cells_to_themselves() -> None:
+    """An error about a cell is kept in files that others may see: it names the column alone."""
+    schema = Schema.from_json({"label": "y", "classes": ["a", "b"], "columns": {"age": {"low": 0, "high": 9}}})
+    secret, told = f"s{3}cret", ""
+    try:
+        schema.examples({"age": [secret], "y": ["a"]})
+    except DataError:
+        told = traceback.format_exc()
+    assert "'age'" in told
+    assert secret not in told
+
+
 def hidden_examples_are_found() -> None:
     """Behind a head that starts at zero, each gradient is still clipped by its own norm when the head has moved."""
     layer, head = nn.Linear(4, 4), nn.Linear(4, 1)
@@ -742,6 +768,8 @@ CHECKS: list[Callable[[], None]] = [
     cross_fitting_is_honest,
     known_gradients,
     normalising_is_paid_for,
+    private_statistics_are_paid_for,
+    errors_keep_cells_to_themselves,
     hidden_examples_are_found,
     nothing_outlives_a_query,
     moved_models_are_refused,

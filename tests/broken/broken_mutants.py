@@ -17,19 +17,20 @@ import torch
 import reticent.accounting.renyi.conversions as conversions
 import reticent.audits.claims as claims
 import reticent.audits.one_run as one_run
+import reticent.data.tables.schema as tables
 import reticent.inside.bounds as bounds
 import reticent.inside.queries as queries
 import reticent.inside.store as store
 import reticent.inside.vault as vault
 import reticent.run as train
-from reticent import usable
+from reticent import beforehand, fitting, usable
 from reticent.accounting import Gaussian, Ledger, Planned, Subsampled, calibrate
 from reticent.attacks import intervals, learned, lira, rmia, signals
 from reticent.attacks.learned import make_learner
 from reticent.audits.counts import Evidence
 from reticent.audits.gaussian import gdp_epsilon
 from reticent.data.features.statistics import FeatureSum
-from reticent.experiments import normalising, request
+from reticent.experiments import request
 from reticent.gradients import company, crowds
 from reticent.gradients.following import Whose, indexing
 from reticent.holding import Hold
@@ -39,6 +40,14 @@ from reticent.loop import Loop
 from reticent.methods import solving
 from reticent.methods.planning import Plan
 from reticent.outside import Selective, Trial
+
+
+def _failed(verb: Callable[[str], object], given: str) -> Exception | None:
+    try:
+        verb(given)
+    except ValueError as error:
+        return error
+    return None
 
 
 @dataclass(frozen=True)
@@ -251,17 +260,33 @@ def deviations_not_charged(right: Any) -> Any:
     return lambda recipe: right(recipe)[:1]
 
 
+@mutant(fitting, "prepared", checks.private_statistics_are_paid_for)
+def statistics_of_fit_not_charged(right: Any) -> Any:
+    return lambda *given: dataclasses.replace(right(*given), already=())
+
+
+@mutant(fitting, "prepared", checks.private_statistics_are_paid_for)
+def only_the_means_of_fit_are_charged(right: Any) -> Any:
+    return lambda *given: dataclasses.replace(ready := right(*given), already=ready.already[:1])
+
+
+@mutant(tables, "_which", checks.errors_keep_cells_to_themselves)
+def an_error_shows_the_cell(_right: Any) -> Any:
+    """As a cell's own error would, if it were passed on."""
+    return lambda _origin: str(_failed(float, "s3cret"))
+
+
 @mutant(FeatureSum, "_add_up", checks.normalising_is_paid_for)
 def features_not_cut(_right: Any) -> Any:
     return lambda self, x: self.features(x).sum(0)
 
 
-@mutant(normalising, "BEFORE_THE_FIRST", checks.normalising_is_paid_for)
+@mutant(beforehand, "BEFORE_THE_FIRST", checks.normalising_is_paid_for)
 def mean_has_the_noise_of_the_first_round(_right: Any) -> Any:
     return {"centre": 0, "statistics": -2}
 
 
-@mutant(normalising, "BEFORE_THE_FIRST", checks.normalising_is_paid_for)
+@mutant(beforehand, "BEFORE_THE_FIRST", checks.normalising_is_paid_for)
 def statistics_have_the_noise_of_the_mean(_right: Any) -> Any:
     return {"centre": -1, "statistics": -1}
 

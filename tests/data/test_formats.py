@@ -309,7 +309,7 @@ RECORD = (
 
 
 def test_adult_is_encoded_by_its_public_schema():
-    x, y = adult.encode_adult(f"{RECORD}<=50K\n\n{RECORD}>50K\n", "adult.data")
+    x, y = adult.encode_adult(f"{RECORD}<=50K\n\n{RECORD}>50K\n")
     assert x.shape == (2, 108)
     assert y.tolist() == [0, 1]
     assert x[0, 0] == pytest.approx(0.39)
@@ -319,7 +319,7 @@ def test_adult_is_encoded_by_its_public_schema():
 
 
 def test_the_test_file_has_a_comment_and_full_stops():
-    x, y = adult.encode_adult(f"|1x3 Cross validator\n{RECORD}>50K.\n", "adult.test")
+    x, y = adult.encode_adult(f"|1x3 Cross validator\n{RECORD}>50K.\n")
     assert (len(x), y.tolist()) == (1, [1])
 
 

@@ -67,7 +67,7 @@ def commands(page: Path) -> Iterator[list[str]]:
     for block in blocks(page, "sh"):
         for line in block.replace("\\\n", " ").splitlines():
             if words := shlex.split(line, comments=True):
-                yield words
+                yield words[: words.index(">")] if ">" in words else words
 
 
 @pages_with("sh")

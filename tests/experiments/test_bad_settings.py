@@ -100,7 +100,7 @@ def test_own_files_that_are_missing_or_do_not_agree_are_named(tmp_path: Path) ->
         with pytest.raises(DataError, match=match):
             data.load(described(tmp_path, x, y, **parts))
     with pytest.raises(DataError, match="no table"):
-        data.table(tmp_path / "missing.csv", data.loading.tables.Schema({}, "y", ("a", "b")))
+        data.table(tmp_path / "missing.csv", data.Schema({}, "y", ("a", "b"), {}))
 
 
 def test_an_example_that_is_not_a_number_does_not_stop_the_run_that_draws_it_alone(tmp_path: Path) -> None:

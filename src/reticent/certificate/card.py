@@ -15,7 +15,7 @@ from reticent.results.fields import Fields
 from reticent.results.sealing import read_sealed, seal, seal_of
 
 CARD, WEIGHTS = "card.json", "model.safetensors"
-LEDGERS = ("ledger.jsonl", "statistics.jsonl", "centre.jsonl")
+LEDGERS = ("ledger.jsonl", "fill.jsonl", "statistics.jsonl", "centre.jsonl")
 """What was released in the run, and before it."""
 VERSION = 2
 """Of the fields of a card; those of version 1 do not say it, and hold no checksums."""

@@ -16,8 +16,10 @@ from reticent.cli import (
     data,
     demo,
     doctor,
+    export,
     methods,
     plan,
+    predict,
     report,
     reproduce,
     settings,
@@ -38,6 +40,8 @@ app = typer.Typer(
 )
 COMMANDS = (
     train.train,
+    predict.predict,
+    export.export,
     compare.compare,
     reproduce.reproduce,
     account.account,

@@ -66,6 +66,45 @@ def get(
             print(f"{got.name}: {came}, verified, in {got.folder}")
 
 
+@app.command()
+def schema(
+    file: Annotated[str, Argument(help="A table, .npz or folder of images.")],
+    label: Annotated[str | None, Option(help="The column to predict; default: a usual name, or the last.")] = None,
+    names: Annotated[
+        str | None, Option(help="Names of the columns, with commas, if the file does not begin with them.")
+    ] = None,
+) -> None:
+    """Propose a schema; what was read from the private records is marked, and is for you to replace or to confirm."""
+    from reticent.data.loading.opening import propose_for
+    from reticent.data.tables.writing import to_toml
+
+    found = propose_for(file, label=label, names=tuple(part.strip() for part in names.split(",")) if names else ())
+    print(to_toml(found), end="")
+    print(f"reticent: read from the private records: {found.told()}.", file=sys.stderr)
+    print("reticent: these lines are marked: replace what is not public knowledge before you train.", file=sys.stderr)
+
+
+@app.command()
+def check(
+    file: Annotated[str, Argument(help="A table.")],
+    schema: Annotated[Path, Option(help="Its schema.")] = Path("schema.toml"),
+    as_json: AsJson = False,
+) -> None:
+    """Say which cells a schema does not allow, by line and column; what this says is private. Exit code 1 if any."""
+    from reticent.data import check as look
+    from reticent.data.tables.frames import TEXT
+
+    first = 2 if file.lower().endswith(TEXT) else 1
+    problems = [{"line": found.row + first, "column": found.column, "says": found.says} for found in look(file, schema)]
+    if as_json:
+        print(json.dumps(problems))
+    else:
+        lines = (f"line {one['line']}: {one['column'] or 'the row'}: {one['says']}" for one in problems)
+        print("\n".join(lines) or f"{file}: every cell is as {schema} says")
+    if problems:
+        raise typer.Exit(1)
+
+
 def _table(root: Path, entries: list[Listed]) -> str:
     width = max(len(entry["name"]) for entry in entries)
     lines = [

@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 
 
 def train(
-    data: Annotated[str | None, Option(help="Dataset: see `reticent data list`.")] = None,
+    data: Annotated[str | None, Option(help="A table, .npz or folder of images; or see `reticent data list`.")] = None,
+    schema: Annotated[str | None, Option(help="What its columns may hold: see `reticent data schema`.")] = None,
+    accept_schema: Annotated[
+        bool, Option("--accept-schema", help="Take the proposed schema, read from the records, as public knowledge.")
+    ] = False,
+    label: Annotated[str | None, Option(help="The column to predict, for a proposed schema.")] = None,
+    test_data: Annotated[str | None, Option(help="A file like --data to measure accuracy on.")] = None,
     method: Annotated[str | None, Option(help="Method: see `reticent methods`.")] = None,
     model: Annotated[str | None, Option(help="Network; the preset's if not said.")] = None,
     activation: Annotated[str | None, Option(help="relu, tanh or a tempered sigmoid.")] = None,
@@ -68,6 +74,10 @@ def train(
 
     flags = {
         "data": data,
+        "schema": schema,
+        "accept_schema": accept_schema or None,
+        "label": label,
+        "test_data": test_data,
         "method": method,
         "model": model,
         "activation": activation,

@@ -9,20 +9,29 @@ from reticent.data.features.scattering import Scattering
 from reticent.data.features.statistics import release_moments
 from reticent.data.loading.images import image_folder
 from reticent.data.loading.maps import mapped
+from reticent.data.loading.opening import Declared
 from reticent.data.loading.own import as_examples, describe
-from reticent.data.loading.tables import table
+from reticent.data.preprocessing import Preprocessing
 from reticent.data.sets.imdb import imdb_texts, imdb_words
 from reticent.data.sets.vectors import glove
 from reticent.data.splits import AttackSplit, attack_split, without_duplicates
+from reticent.data.tables.proposing import Proposal, propose
+from reticent.data.tables.schema import Schema, check, read_schema, table
+from reticent.data.tables.writing import to_toml
 
 __all__ = [
     "AttackSplit",
     "Dataset",
+    "Declared",
     "Examples",
     "Planted",
+    "Preprocessing",
+    "Proposal",
     "Scattering",
+    "Schema",
     "as_examples",
     "attack_split",
+    "check",
     "describe",
     "extract",
     "fetch",
@@ -35,8 +44,11 @@ __all__ = [
     "mapped",
     "names",
     "plant",
+    "propose",
+    "read_schema",
     "release_moments",
     "resolve",
     "table",
+    "to_toml",
     "without_duplicates",
 ]

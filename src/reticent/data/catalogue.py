@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from reticent.data.examples import Dataset
+from reticent.data.loading.opening import Declared, is_path, open_path
 from reticent.data.loading.own import describe
 from reticent.data.loading.places import data_folder
 from reticent.data.sets import adult, checkins, cifar, digits, imdb, mnist
@@ -37,19 +38,19 @@ def names() -> tuple[str, ...]:
 
 
 def resolve(name: str) -> str:
-    """The full name behind an alias; a description file (`own.toml`) is its own name, anything else is refused.
+    """The full name behind an alias; a path to the user's own data is its own name, anything else is refused.
 
     >>> resolve("fmnist")
     'fashion-mnist'
     """
     full = ALIASES.get(name, name)
-    if full not in LOADERS and not name.endswith(_DESCRIPTION):
+    if full not in LOADERS and not name.endswith(_DESCRIPTION) and not is_path(name):
         raise UnknownName("dataset", name, [*LOADERS, *ALIASES])
     return full
 
 
-def load(name: str, *, folder: str | Path | None = None) -> Dataset:
-    """Load a dataset by name from the data folder, or the user's own by its description file (`own.toml`).
+def load(name: str, *, folder: str | Path | None = None, declared: Declared | None = None) -> Dataset:
+    """Load a dataset by name from the data folder, or the user's own by its path or description file (`own.toml`).
 
     The first reading decodes and verifies what is known by name.
 
@@ -57,4 +58,6 @@ def load(name: str, *, folder: str | Path | None = None) -> Dataset:
     10
     """
     full = resolve(name)
+    if full not in LOADERS and is_path(full):
+        return open_path(full, Declared() if declared is None else declared)
     return describe(full) if full.endswith(_DESCRIPTION) else LOADERS[full](data_folder(folder))

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from reticent.data.preprocessing import Preprocessing
 from reticent.errors import DataError
 
 SPLIT_SEED = 0
@@ -27,6 +28,8 @@ class Examples:
 
     x: Tensor
     y: Tensor
+    preprocessing: Preprocessing | None = None
+    """How they were read from the user's own files, so that new ones can be read alike."""
 
     def __post_init__(self) -> None:
         if len(self.x) != len(self.y):
@@ -42,10 +45,15 @@ class Examples:
         """The pair, for whoever reads examples column by column."""
         return self.x, self.y
 
+    @property
+    def assumes(self) -> tuple[str, ...]:
+        """What a guarantee about these examples rests on: what was declared of them."""
+        return () if self.preprocessing is None else self.preprocessing.assumes
+
     def take(self, rows: Tensor | np.ndarray | list[int]) -> Examples:
         """The examples at these rows, in this order."""
         index = torch.as_tensor(rows, dtype=torch.int64)
-        return Examples(self.x[index], self.y[index])
+        return Examples(self.x[index], self.y[index], self.preprocessing)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,30 +1,24 @@
 """Normalising in an experiment: what a network needs to know of all examples is released once, before training begins.
 
-The statistics of channels (Tramer and Boneh 2021) and the mean of what the first layer sees: both pass the vault's
-door, both are charged to the run.
+The means that stand for missing cells, the statistics of channels (Tramer and Boneh 2021) and the mean of what the
+first layer sees: all pass the vault's door, all are charged to the run.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
+import torch
 from torch import Tensor, nn
 
-from reticent import checkpoint
-from reticent.accounting import Event, Gaussian, Ledger, Planned
-from reticent.data import Examples
+from reticent.accounting import Event, Gaussian
+from reticent.beforehand import release_once
+from reticent.data import Examples, Schema
 from reticent.data.features.statistics import release_mean, release_moments
-from reticent.errors import ResumeError
 from reticent.experiments.recipe import Recipe
-from reticent.inside import Randomness, Vault, as_store
-from reticent.models.normalising import split_at_centre, statistics_of
-
-BEFORE_THE_FIRST = {"centre": -1, "statistics": -2}
-"""The rounds of the releases: randomness belongs to a place, so none is used again, not in training either."""
+from reticent.inside import Vault, as_store
+from reticent.models.normalising import fill_of, split_at_centre, statistics_of
 
 _PATHS = 81  # channels that scattering makes of one colour, of which only the average sees a flat image
 
@@ -37,18 +31,53 @@ def charges(recipe: Recipe) -> tuple[Event, ...]:
     >>> len(charges(Recipe(statistics_noise=8.0)))
     2
     """
+    fill = (Gaussian(recipe.fill_noise),) if recipe.fill_noise is not None else ()
     statistics = (Gaussian(recipe.statistics_noise),) * 2 if recipe.statistics_noise is not None else ()
-    return statistics + ((Gaussian(recipe.centre),) if recipe.centre is not None else ())
+    return fill + statistics + ((Gaussian(recipe.centre),) if recipe.centre is not None else ())
 
 
 def normalise(model: nn.Module, private: Examples, recipe: Recipe, folder: Path | None) -> None:
     """Fill the layers of a recipe's network that normalise; the centre is that of what the statistics leave."""
+    if recipe.fill_noise is not None:
+        fill(model, private, recipe.fill_noise, size=recipe.size, seed=recipe.seed, folder=folder)
     if recipe.statistics_noise is not None:
         colours = int(private.x.shape[1]) // (_PATHS if "scattering" in (recipe.features or "") else 1)
         noise, size = recipe.statistics_noise, recipe.size
         standardise(model, private, noise, colours, size=size, seed=recipe.seed, folder=folder)
     if recipe.centre is not None:
         centre(model, private, recipe.centre, size=recipe.size, seed=recipe.seed, folder=folder)
+
+
+def fill(
+    model: nn.Module,
+    private: Examples,
+    noise_multiplier: float,
+    *,
+    size: int | None = None,
+    seed: int | None,
+    folder: Path | None,
+) -> None:
+    """Set what stands for missing cells to noisy means of those that are there, all of them between 0 and 1.
+
+    One release of two sums for each such column: of what the cells are above one half, and of how many are missing.
+    A cell counts in one of the two, so an example is no longer than the root of their number.
+    """
+    layer, read = fill_of(model), private.preprocessing
+    assert layer is not None
+    assert isinstance(read, Schema)
+    places = torch.tensor(read.noisy)
+
+    def sums(x: Tensor) -> Tensor:
+        some = x[:, places].double()
+        return torch.cat([torch.nan_to_num(some, nan=0.5).clamp(0, 1) - 0.5, torch.isnan(some).double()], dim=1)
+
+    def release(vault: Vault) -> dict[str, Tensor]:
+        limit = math.sqrt(len(places))
+        above, missing = release_mean(vault, sums, limit=limit, noise_multiplier=noise_multiplier, size=size).chunk(2)
+        return {"mean": (0.5 + above / (1 - missing).clamp(min=0.01)).clamp(0, 1).float()}
+
+    allowed = (Gaussian(noise_multiplier),)
+    layer.mean[places] = release_once("fill", as_store(private), allowed, release, seed, folder)["mean"]
 
 
 def standardise(
@@ -66,15 +95,20 @@ def standardise(
     An example counts for as much as a flat grey image of so many colours: known beforehand, unlike the median length
     that the paper takes.
     """
-    length = math.sqrt(colours)
+    length, before = math.sqrt(colours), fill_of(model)
 
     def release(vault: Vault) -> dict[str, Tensor]:
         moments = release_moments(
-            vault, mean_limit=length / 2, square_limit=length / 4, noise_multiplier=noise_multiplier, size=size
+            vault,
+            mean_limit=length / 2,
+            square_limit=length / 4,
+            noise_multiplier=noise_multiplier,
+            size=size,
+            before=before,
         )
         return {"mean": moments.mean, "std": moments.std}
 
-    released = _once("statistics", private, (Gaussian(noise_multiplier),) * 2, release, seed, folder)
+    released = release_once("statistics", as_store(private), (Gaussian(noise_multiplier),) * 2, release, seed, folder)
     layer = statistics_of(model)
     layer.mean.copy_(released["mean"].reshape(layer.mean.shape))
     layer.std.copy_(released["std"].reshape(layer.std.shape))
@@ -97,59 +131,5 @@ def centre(
     def release(vault: Vault) -> dict[str, Tensor]:
         return {"mean": release_mean(vault, before, limit=limit, noise_multiplier=noise_multiplier, size=size)}
 
-    middle.mean.copy_(_once("centre", private, (Gaussian(noise_multiplier),), release, seed, folder)["mean"])
-
-
-def _once(
-    name: str,
-    private: Examples,
-    allowed: tuple[Event, ...],
-    release: Callable[[Vault], dict[str, Tensor]],
-    seed: int | None,
-    folder: Path | None,
-) -> dict[str, Any]:
-    """What is released before training, under one name.
-
-    In a folder, the key is on disk before anything is released with them, and what was released is not asked again:
-    it takes the place of the key, which would tell what is under the noise.
-    """
-    kept = _Kept(folder / f"{name}.safetensors" if folder is not None else None)
-    fresh = Randomness.fresh() if seed is None else Randomness.from_seed(seed)
-    randomness = Randomness.from_state(kept.tree["randomness"]) if "randomness" in kept.tree else fresh
-    ledger = Ledger(folder / f"{name}.jsonl" if folder is not None else None)
-    vault = Vault(as_store(private), randomness=randomness, ledger=ledger, allowance=Planned(allowed))
-    if "mean" in kept.tree:
-        if ledger.tally() != Counter(allowed):
-            raise ResumeError(
-                f"{ledger.path} does not hold what was released for {name}: bring it back as it was, or start a new "
-                "run in another folder"
-            )
-        return kept.tree
-    kept.claim(vault.fingerprint(), randomness)
-    with vault.round(BEFORE_THE_FIRST[name]):
-        kept.write(release(vault))
-    return kept.tree
-
-
-class _Kept:
-    """The key, then what was released with them, on disk if there is a folder."""
-
-    def __init__(self, path: Path | None):
-        self._path = path
-        self.tree: dict[str, Any] = checkpoint.read(path) if path is not None and path.exists() else {}
-
-    def claim(self, fingerprint: str, randomness: Randomness) -> None:
-        """Write down the key and whom it is for; refuse other examples than those."""
-        if self.tree.get("examples", fingerprint) != fingerprint:
-            raise ResumeError(
-                f"{self._path} was made for other examples: the same noise on others would reveal them. "
-                "Give another folder."
-            )
-        self.write({"randomness": randomness.state(), "examples": fingerprint})
-
-    def write(self, tree: dict[str, Any]) -> None:
-        """Put this in the place of what was there."""
-        self.tree = tree
-        if self._path is not None:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            checkpoint.write(self._path, tree)
+    allowed = (Gaussian(noise_multiplier),)
+    middle.mean.copy_(release_once("centre", as_store(private), allowed, release, seed, folder)["mean"])

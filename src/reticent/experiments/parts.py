@@ -17,9 +17,22 @@ def model_of(recipe: Recipe, dataset: data.Dataset) -> nn.Module:
     """
     if recipe.seed is not None:
         torch.manual_seed(recipe.seed)
-    network = models.build(
-        recipe.model or "mlp", inputs=dataset.inputs, classes=dataset.classes, activation=recipe.activation or "tanh"
+    return blueprint_of(recipe, dataset).build()
+
+
+def blueprint_of(recipe: Recipe, dataset: data.Dataset) -> models.Blueprint:
+    """How to build the network of a (filled) recipe again.
+
+    >>> blueprint_of(Recipe(seed=0).filled(), data.load("digits")).inputs
+    (1, 8, 8)
+    """
+    return models.Blueprint(
+        model=recipe.model or "mlp",
+        inputs=dataset.inputs,
+        classes=dataset.classes,
+        activation=recipe.activation or "tanh",
+        statistics=recipe.statistics_noise is not None,
+        centre=recipe.centre is not None,
+        fill=recipe.fill_noise is not None,
+        features=recipe.features,
     )
-    if recipe.statistics_noise is not None:
-        network = models.with_statistics(network, dataset.inputs)
-    return network if recipe.centre is None else models.with_centre(network, dataset.inputs)

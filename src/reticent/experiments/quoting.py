@@ -130,4 +130,4 @@ def of_dataset(recipe: Recipe) -> tuple[Recipe, int]:
     >>> of_dataset(Recipe(data="digits", epsilon=3.0))[1]
     1437
     """
-    return recipe.filled(), len(data.load(recipe.data, folder=recipe.data_folder).train)
+    return recipe.filled(), len(data.load(recipe.data, folder=recipe.data_folder, declared=recipe.declared()).train)

@@ -14,9 +14,19 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from reticent import catalogue, data, models
 from reticent.accounting.adjacency import adjacency_of
+from reticent.data import Declared
 from reticent.errors import SettingError, UnknownName
 
-_ABOVE_ZERO = ("epsilon", "epochs", "batch_size", "lr", "centre", "statistics_noise", "max_physical_batch_size")
+_ABOVE_ZERO = (
+    "epsilon",
+    "epochs",
+    "batch_size",
+    "lr",
+    "centre",
+    "statistics_noise",
+    "fill_noise",
+    "max_physical_batch_size",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +39,12 @@ class Recipe:
 
     data: str = "digits"
     data_folder: str | None = None
+    schema: str | None = None
+    """A file that declares what the user's own data may hold; `accept_schema` takes the proposed one instead."""
+    accept_schema: bool | None = None
+    label: str | None = None
+    test_data: str | None = None
+    """Where `data` is a path: the column to predict, for a proposed schema, and a file of the same form to test on."""
     features: str | None = None
     model: str | None = None
     activation: str | None = None
@@ -54,6 +70,8 @@ class Recipe:
     """Noise multiplier of a mean that is released before training and taken away from what the network sees."""
     statistics_noise: float | None = None
     """Noise multiplier of the channels' means and squares, released before training to normalise by (HF)."""
+    fill_noise: float | None = None
+    """Noise multiplier of the means that stand for missing cells where the schema says `fill = "noisy"`."""
     holdout: int | None = None
     validation: int | None = None
     """So many training examples are set aside and judge the model instead of the test examples, for tuning."""
@@ -70,6 +88,10 @@ class Recipe:
             names.discard("max_grad_norm")
         filled = dataclasses.replace(self, **{name: value for name, value in preset.items() if name in names})
         return dataclasses.replace(filled, options=preset.get("options", {}) | self.options)
+
+    def declared(self) -> Declared:
+        """What is said of the user's own files."""
+        return Declared(self.schema, self.label, self.test_data, accept=bool(self.accept_schema))
 
     def to_json(self) -> dict[str, Any]:
         """The recipe as plain data."""

@@ -18,7 +18,7 @@ from reticent.certificate import CARD
 from reticent.checkpoint import make_folder
 from reticent.errors import ResumeError, SettingError
 from reticent.experiments.normalising import charges, normalise
-from reticent.experiments.parts import model_of
+from reticent.experiments.parts import blueprint_of, model_of
 from reticent.experiments.recipe import Recipe, check
 from reticent.experiments.request import request
 from reticent.experiments.stored import recipe_of
@@ -74,6 +74,8 @@ def finish(
     optimizer: PlainSettings | None = None,
 ) -> Result:
     """Measure accuracy, tell everything about a run, and keep it in the folder; plain training has an optimizer."""
+    about = {**trained.about, "network": blueprint_of(recipe, dataset).to_json()}
+    trained = dataclasses.replace(trained, about=about, preprocessing=dataset.train.preprocessing)
     label = recipe.method if optimizer is None else "plain"
     result = Result(
         run=name_of(out) if out is not None else label,
@@ -101,7 +103,8 @@ def examples(recipe: Recipe) -> data.Dataset:
     >>> len(examples(Recipe(data="digits", validation=300)).train)
     1137
     """
-    dataset = data.load(recipe.data, folder=recipe.data_folder)
+    dataset = data.load(recipe.data, folder=recipe.data_folder, declared=recipe.declared())
+    _check_fill(recipe, dataset)
     if recipe.features is not None:
         quiet = recipe.size is not None  # how many there really are is private then
         dataset = data.extract(dataset, recipe.features, progress=None if quiet else _tell_features)
@@ -110,6 +113,16 @@ def examples(recipe: Recipe) -> data.Dataset:
     train, judges = set_aside(dataset.train, recipe.validation)
     note = f"{recipe.validation} training examples set aside for tuning, not the test examples"
     return dataclasses.replace(dataset, train=train, test=judges, note=note)
+
+
+def _check_fill(recipe: Recipe, dataset: data.Dataset) -> None:
+    """What a schema leaves to be released must be planned for, and nothing else."""
+    read = dataset.train.preprocessing
+    if (isinstance(read, data.Schema) and bool(read.noisy)) != (recipe.fill_noise is not None):
+        raise SettingError(
+            'fill_noise and a schema with fill = "noisy" belong together: means of private columns are released with '
+            "this noise and charged to the run; give --set fill_noise=20, or other fills"
+        )
 
 
 def _tell_features(done: int, total: int) -> None:

@@ -92,8 +92,8 @@ class Plan:
         stages = (self.method.gate, self.method.control, self.method.direction)
         return next((stage.claim(releases) for stage in stages if isinstance(stage, Claiming)), None)
 
-    def guarantee(self, *, seeded: bool, generator: str = GENERATOR) -> Guarantee:
-        """What this plan promises for every run of it."""
+    def guarantee(self, *, seeded: bool, generator: str = GENERATOR, assumes: tuple[str, ...] = ()) -> Guarantee:
+        """What this plan promises for every run of it; `assumes` is what was declared of the examples."""
         proof = self.method.gate.proof
         return Guarantee.of(
             self.price,
@@ -106,6 +106,7 @@ class Plan:
             ),
             assumptions=(
                 self._known(),
+                *assumes,
                 APART,
                 *proof.assumptions,
                 *_promises(self.method),

@@ -1,8 +1,9 @@
 """The papers' networks; none of them mixes examples, so none has BatchNorm."""
 
 from reticent.models.activations import TemperedSigmoid, activation
+from reticent.models.blueprint import Blueprint
 from reticent.models.convolutional import cnn
-from reticent.models.normalising import PublicNormalise, with_centre, with_statistics
+from reticent.models.normalising import PublicNormalise, with_centre, with_fill, with_statistics
 from reticent.models.plain import head, linear, mlp
 from reticent.models.recurrent import ReviewRnn, rnn
 from reticent.models.registry import build, names
@@ -11,6 +12,7 @@ from reticent.models.scattering import scattering_cnn, scattering_linear
 from reticent.models.transformer import vit
 
 __all__ = [
+    "Blueprint",
     "PublicNormalise",
     "ReviewRnn",
     "TemperedSigmoid",
@@ -27,5 +29,6 @@ __all__ = [
     "scattering_linear",
     "vit",
     "with_centre",
+    "with_fill",
     "with_statistics",
 ]

@@ -51,6 +51,36 @@ class Centre(nn.Module):
         return x - self.mean
 
 
+class Fill(nn.Module):
+    """Puts a value in the place of every input that is not a number.
+
+    >>> Fill((2,))(torch.tensor([[1.0, float("nan")]]))
+    tensor([[1.0000, 0.5000]])
+    """
+
+    mean: Tensor
+
+    def __init__(self, shape: tuple[int, ...]):
+        super().__init__()
+        self.register_buffer("mean", torch.full(shape, 0.5))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.where(torch.isnan(x), self.mean, x)
+
+
+def with_fill(model: nn.Module, inputs: tuple[int, ...]) -> nn.Sequential:
+    """The same network with a `Fill` in front, to be filled itself.
+
+    >>> with_fill(nn.Linear(4, 2), (4,))
+    Sequential(
+      (0): Fill()
+      (1): Linear(in_features=4, out_features=2, bias=True)
+    )
+    """
+    layers = list(model) if isinstance(model, nn.Sequential) else [model]
+    return nn.Sequential(Fill(inputs), *layers)
+
+
 def with_statistics(model: nn.Module, inputs: tuple[int, ...]) -> nn.Sequential:
     """The same network with a `PublicNormalise` in front, to be filled; a first GroupNorm gives way to it.
 
@@ -70,9 +100,13 @@ def with_statistics(model: nn.Module, inputs: tuple[int, ...]) -> nn.Sequential:
 
 def statistics_of(model: nn.Module) -> PublicNormalise:
     """The layer that `with_statistics` put in front."""
-    first = next(model.children())
-    assert isinstance(first, PublicNormalise)
-    return first
+    return next(layer for layer in model.children() if isinstance(layer, PublicNormalise))
+
+
+def fill_of(model: nn.Module) -> Fill | None:
+    """The layer that `with_fill` put in front, if it did."""
+    first = next(model.children(), None)
+    return first if isinstance(first, Fill) else None
 
 
 def with_centre(model: nn.Module, inputs: tuple[int, ...]) -> nn.Sequential:

@@ -64,6 +64,16 @@ def extract(
     return replace(dataset, train=train, test=test[0] if test else None, note=note)
 
 
+def features_of(x: Tensor, names: str) -> Tensor:
+    """The named features of some inputs.
+
+    >>> features_of(torch.rand(2, 1, 8, 8), "deskew").shape
+    torch.Size([2, 1, 8, 8])
+    """
+    rows = Examples(x, torch.zeros(len(x), dtype=torch.int64))
+    return extract(Dataset("new inputs", rows, None, 1, ""), names).train.x
+
+
 def _named(name: str, dataset: Dataset) -> Extractor:
     if name not in NAMES:
         raise UnknownName("features", name, list(NAMES))

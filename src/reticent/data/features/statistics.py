@@ -58,20 +58,28 @@ def channel_means(x: Tensor, power: int) -> Tensor:
 
 
 def release_moments(
-    vault: Vault, *, mean_limit: float, square_limit: float, noise_multiplier: float, size: int | None = None
+    vault: Vault,
+    *,
+    mean_limit: float,
+    square_limit: float,
+    noise_multiplier: float,
+    size: int | None = None,
+    before: Callable[[Tensor], Tensor] | None = None,
 ) -> Moments:
     """Release the channels' means and deviations: two Gaussian releases in the vault's ledger.
 
     The limits are public: take them from what is known of the data or from public data of the same kind. Channels are
     the first axis of an example. A variance below the noise on it may have any sign: it counts as large as that noise,
     so that channels which hardly vary are not blown up by chance. `size` is the declared number of examples; without
-    it, how many there are is public.
+    it, how many there are is public. `before` is a public function of each example, whose moments are released.
     """
     size = len(vault) if size is None else size
+
+    def powers(x: Tensor, power: int) -> Tensor:
+        return channel_means(x if before is None else before(x), power)
+
     mean, square = (
-        release_mean(
-            vault, partial(channel_means, power=power), limit=limit, noise_multiplier=noise_multiplier, size=size
-        )
+        release_mean(vault, partial(powers, power=power), limit=limit, noise_multiplier=noise_multiplier, size=size)
         for power, limit in ((1, mean_limit), (2, square_limit))
     )
     noise = noise_multiplier * square_limit / size

@@ -2,19 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from reticent.data.examples import Examples
 from reticent.errors import DataError
 
 _SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff"}
 _MODES = {1: "L", 3: "RGB"}
+DECLARED = "the size of the images and the class names are public knowledge (schema.json, declared)"
+ACCEPTED = (
+    "the size of the images and the class names are public knowledge (schema.json, accepted as the folders' names and "
+    "the first image give them)"
+)
+
+
+@dataclass(frozen=True)
+class ImageSchema:
+    """What is declared of images: the size they are brought to, their channels, and the names of the classes."""
+
+    size: tuple[int, int]
+    channels: int
+    classes: tuple[str, ...]
+    accepted: bool = False
+
+    @staticmethod
+    def from_json(content: Mapping[str, object]) -> ImageSchema:
+        """What a file says."""
+        size, channels, classes = content.get("size"), content.get("channels", 3), content.get("classes")
+        if not (isinstance(size, list) and len(size) == 2 and channels in _MODES and isinstance(classes, list)):
+            raise DataError("images need size = [height, width], channels = 1 or 3, and the list of classes")
+        names = tuple(str(name) for name in classes)
+        return ImageSchema((int(size[0]), int(size[1])), int(str(channels)), names, content.get("accepted") is True)
+
+    def to_json(self) -> dict[str, object]:
+        """Everything as plain JSON data."""
+        declared = {"size": list(self.size), "channels": self.channels, "classes": list(self.classes)}
+        return {"kind": "images", **declared, "accepted": self.accepted}
+
+    @property
+    def assumes(self) -> tuple[str, ...]:
+        """What a guarantee rests on where examples were read by this."""
+        return (ACCEPTED if self.accepted else DECLARED,)
+
+    def accepts(self, source: object) -> bool:
+        """Whether this is a folder or a file."""
+        return isinstance(source, str | Path)
+
+    def apply(self, source: Any) -> Tensor:
+        """The images of a folder, by name, or one image."""
+        path = Path(source)
+        found = _pixels([path] if path.is_file() else image_files(path), self.size, self.channels)
+        if not len(found):
+            raise DataError(f"no images in {path}")
+        return found
+
+    def examples(self, root: Path) -> Examples:
+        """The images of a folder for each class."""
+        found = image_folder(root, size=self.size, channels=self.channels, classes=self.classes)
+        return Examples(found.x, found.y, self)
+
+
+def propose_images(root: Path) -> ImageSchema:
+    """The folders' names as classes, and the size and channels of the first image."""
+    names = tuple(sorted(entry.name for entry in _folders(root)))
+    first = next((file for name in names for file in image_files(root / name)), None)
+    if first is None:
+        raise DataError(f"no images in {root}: expected a folder for each class, with image files in it")
+    try:
+        with _pillow().open(first) as image:
+            (width, height), mode = image.size, image.mode
+    except OSError as error:
+        raise DataError(f"cannot read {first} ({error}): mend or remove it") from error
+    return ImageSchema((height, width), 1 if mode in ("1", "L") else 3, names, accepted=True)
 
 
 def image_folder(
@@ -24,19 +92,24 @@ def image_folder(
 
     `classes` gives the sub-folders in the order of their labels; without it they go by name.
     """
-    pillow = _pillow()
     if channels not in _MODES:
         raise DataError(f"images have 1 channel (grey) or 3 (colour), not {channels}")
+    _pillow()
     root = Path(path)
     names = list(classes) if classes is not None else sorted(entry.name for entry in _folders(root))
-    files = [(file, label) for label, name in enumerate(names) for file in _files(root / name)]
+    files = [(file, label) for label, name in enumerate(names) for file in image_files(root / name)]
     if not files:
         raise DataError(f"no images in {root}: expected a folder for each class, with image files in it")
-    pixels = np.empty((len(files), channels, *size), np.uint8)
-    for row, (file, _) in enumerate(files):
-        pixels[row] = _read(pillow, file, size, channels)
-    x = torch.from_numpy(pixels).float().div_(255)
+    x = _pixels([file for file, _ in files], size, channels)
     return Examples(x, torch.tensor([label for _, label in files]))
+
+
+def _pixels(files: Sequence[Path], size: tuple[int, int], channels: int) -> Tensor:
+    pillow = _pillow()
+    pixels = np.empty((len(files), channels, *size), np.uint8)
+    for row, file in enumerate(files):
+        pixels[row] = _read(pillow, file, size, channels)
+    return torch.from_numpy(pixels).float().div_(255)
 
 
 def _pillow() -> ModuleType:
@@ -52,7 +125,8 @@ def _folders(root: Path) -> list[Path]:
     return [entry for entry in root.iterdir() if entry.is_dir()]
 
 
-def _files(folder: Path) -> list[Path]:
+def image_files(folder: Path) -> list[Path]:
+    """The images of a folder, by name."""
     if not folder.is_dir():
         raise DataError(f"there is no folder {folder} for the class {folder.name!r}")
     return sorted(file for file in folder.iterdir() if file.suffix.lower() in _SUFFIXES)

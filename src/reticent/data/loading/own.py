@@ -8,8 +8,7 @@
     classes = 2
     train = ["x.npy", "y.npy"]    # arrays; float ones stay on disk however large, bytes are scaled to [0, 1]
 
-    classes = ["cat", "dog"]
-    train = "photos/train"        # a folder of images for each class
+    train = "photos/train"        # a folder of images for each class, which has the folder's name
     size = [32, 32]
     channels = 3
 
@@ -27,9 +26,10 @@ import torch
 from torch.utils.data import default_collate
 
 from reticent.data.examples import Dataset, Examples
-from reticent.data.loading.images import image_folder
+from reticent.data.loading.images import ImageSchema, propose_images
 from reticent.data.loading.maps import mapped
-from reticent.data.loading.tables import read_schema, table
+from reticent.data.loading.npz import ArraySchema
+from reticent.data.tables.schema import read_schema, table
 from reticent.errors import DataError
 
 
@@ -69,6 +69,8 @@ def describe(path: str | Path) -> Dataset:
         raise DataError(f"cannot read the description {place}: {error}") from error
     if "train" not in content:
         raise DataError(f"{place}: 'train' is missing: name a table, a folder of images, or [inputs, labels]")
+    if "size" in content and "classes" not in content:
+        content["classes"] = list(propose_images(place.parent / str(content["train"])).classes)
     train, test = (_part(content, part, place) for part in ("train", "test"))
     if train is None:
         raise DataError(f"{place}: 'train' is empty")
@@ -82,23 +84,23 @@ def _part(content: Mapping[str, Any], part: str, place: Path) -> Examples | None
     if isinstance(named, list):
         if len(named) != 2:
             raise DataError(f"{place}: {part} must list two files, inputs and labels, not {named}")
-        return _unit(mapped(*(place.parent / file for file in named)))
+        return _unit(mapped(*(place.parent / file for file in named)), _names(content))
     if "schema" in content:
         return table(place.parent / named, place.parent / content["schema"])
     if "size" in content:
-        height, width = content["size"]
-        names = content.get("classes")
-        listed = names if isinstance(names, list) else None
-        return image_folder(
-            place.parent / named, size=(height, width), channels=content.get("channels", 3), classes=listed
-        )
+        return ImageSchema.from_json({**content, "classes": list(_names(content))}).examples(place.parent / named)
     raise DataError(f"{place}: a table needs 'schema', a folder of images 'size', arrays a list of two files")
 
 
-def _unit(found: Examples) -> Examples:
-    if found.x.dtype == torch.uint8:
-        return Examples(found.x.float() / 255, found.y)
-    return Examples(_inputs(found.x), found.y)
+def _unit(found: Examples, names: tuple[str, ...]) -> Examples:
+    x = found.x.float() / 255 if found.x.dtype == torch.uint8 else _inputs(found.x)
+    return Examples(x, found.y, ArraySchema(names) if names else None)
+
+
+def _names(content: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of the classes; numbers, if only their count is told."""
+    named = content.get("classes", ())
+    return tuple(str(name) for name in (range(named) if isinstance(named, int) else named))
 
 
 def _classes(content: Mapping[str, Any], place: Path) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import tomllib
 import zipfile
 from functools import cache
 from importlib import resources
@@ -17,7 +18,8 @@ import torch
 from reticent.data.examples import SPLIT_NOTE, Dataset, Examples, fixed_split
 from reticent.data.loading.arrays import Arrays
 from reticent.data.loading.stored import FileLayout, Stored, split_dataset
-from reticent.data.loading.tables import Number, Schema, encode_rows, parse_schema
+from reticent.data.tables.encoding import Number
+from reticent.data.tables.schema import Schema
 
 Floats = npt.NDArray[np.float64]
 
@@ -31,20 +33,22 @@ def schema() -> Schema:
     >>> schema().width
     108
     """
-    return parse_schema(resources.files("reticent.data.sets").joinpath("adult.toml").read_text("utf-8"))
+    text = resources.files("reticent.data.sets").joinpath("adult.toml").read_text("utf-8")
+    return Schema.from_json(tomllib.loads(text))
 
 
-def encode_adult(text: str, origin: str) -> Examples:
+def encode_adult(text: str) -> Examples:
     """The records of adult.data or adult.test, which has a comment line and a full stop after each label."""
     records = (line.rstrip(".") for line in text.splitlines() if line.count(",") == len(schema().columns))
     header = [*schema().columns, schema().label]
-    return encode_rows(csv.reader(records, skipinitialspace=True), header, schema(), origin)
+    cells = zip(*csv.reader(records, skipinitialspace=True), strict=True)
+    return schema().examples(dict(zip(header, cells, strict=True)))
 
 
 def _arrays(train: str, test: str) -> Arrays:
     arrays: Arrays = {}
     for part, text in (("train", train), ("test", test)):
-        x, y = encode_adult(text, f"adult.{'data' if part == 'train' else 'test'}")
+        x, y = encode_adult(text)
         arrays |= {f"{part}_x": x.numpy(), f"{part}_y": y.numpy()}
     return arrays
 
@@ -70,7 +74,8 @@ def _read_clean(folder: Path) -> Arrays:
 
 def _scale(name: str, values: Floats) -> Floats:
     column = schema().columns.get(name)
-    return (values - column.low) / (column.high - column.low) if isinstance(column, Number) else values
+    kind = None if column is None else column.kind
+    return (values - kind.low) / (kind.high - kind.low) if isinstance(kind, Number) else values
 
 
 ADULT = Stored(

@@ -1,0 +1,47 @@
+"""`reticent predict`: a stored model's answers for new data, by the names of the classes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+
+def predict(
+    run: Annotated[Path, Argument(help="Folder of a finished run.")],
+    data: Annotated[Path, Argument(help="A table, .npz or folder of images, as the run was trained on.")],
+    out: Annotated[Path | None, Option(help="A CSV file to write; default: stdout.")] = None,
+    probabilities: Annotated[bool, Option("--probabilities", help="The model's certainty of every class too.")] = False,
+    as_json: Annotated[bool, Option("--json", help="Answer in JSON on stdout.")] = False,
+) -> None:
+    """Say which class each row of new data belongs to; the rows are read as those of training were."""
+    from reticent.data.loading.images import image_files
+    from reticent.data.preprocessing import names_of
+    from reticent.trained import load
+    from reticent.trained import predict as answers_of
+
+    trained = load(run)
+    answers = answers_of(trained.model, trained.inputs(data))
+    classes = trained.preprocessing.classes if trained.preprocessing is not None else ()
+    header, rows = ["prediction"], [[name] for name in names_of(classes, answers)]
+    if data.is_dir():
+        header, rows = ["file", *header], [[file.name, *row] for file, row in zip(image_files(data), rows, strict=True)]
+    if probabilities:
+        header += classes
+        rows = [
+            [*row, *(f"{chance:.6g}" for chance in line)]
+            for row, line in zip(rows, answers.softmax(1).tolist(), strict=True)
+        ]
+    if as_json:
+        print(json.dumps([dict(zip(header, row, strict=True)) for row in rows]))
+        return
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([header, *rows])
+    if out is None:
+        print(text.getvalue(), end="")
+    else:
+        out.write_text(text.getvalue())

@@ -1,0 +1,127 @@
+"""The user's own files by their path: tables, arrays and folders of images, read by what is declared of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from reticent.data.arrays import warn_of_missing
+from reticent.data.examples import Dataset, Examples
+from reticent.data.loading.images import ImageSchema, propose_images
+from reticent.data.loading.npz import ArraySchema, propose_arrays, read_npz
+from reticent.data.preprocessing import Preprocessing
+from reticent.data.tables.frames import SUFFIXES
+from reticent.data.tables.proposing import Proposal, propose
+from reticent.data.tables.schema import Schema, read_toml
+from reticent.errors import DataError
+
+ARRAYS = ".npz"
+STORED = "schema.json"
+"""What a run's folder calls the schema that its examples were read by."""
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What is said of the user's own files beside their path."""
+
+    schema: str | None = None
+    label: str | None = None
+    test: str | None = None
+    accept: bool = False
+    """Take the proposed schema, read from the records, as public knowledge."""
+
+
+def is_path(name: str) -> bool:
+    """Whether a dataset's name is a path that can be opened.
+
+    >>> is_path("people.csv"), is_path("x.npz"), is_path("mnist")
+    (True, True, False)
+    """
+    return name.lower().endswith((*SUFFIXES, ARRAYS)) or (name != "" and Path(name).is_dir())
+
+
+def open_path(name: str, declared: Declared) -> Dataset:
+    """The dataset at a path; without a schema, it says what one could be."""
+    found = schema_for(name, declared)
+    path = Path(name)
+    if isinstance(found, ArraySchema):
+        train, test = found.parts(read_npz(path), name)
+        warn_of_missing(train.x)
+    elif isinstance(found, ImageSchema):
+        train, test = found.examples(_training(path)), None
+        if (path / "test").is_dir():
+            test = found.examples(path / "test")
+    else:
+        train, test = found.examples(path), None
+    if declared.test is not None:
+        test = _test(found, declared.test)
+    words = (
+        "accepted as it was read from the records" if declared.accept else f"by {declared.schema or 'its class names'}"
+    )
+    return Dataset(path.stem, train, test, len(found.classes), f"{declared.test or name}, {words}")
+
+
+def schema_for(name: str, declared: Declared) -> Schema | ImageSchema | ArraySchema:
+    """What was declared of the file, or the proposal if that is accepted; else an error that tells the proposal."""
+    if declared.schema is not None:
+        try:
+            return from_json(read_toml(declared.schema))
+        except DataError as error:
+            raise DataError(f"schema {declared.schema}: {error}") from error
+    proposal = propose_for(name, label=declared.label)
+    if declared.accept:
+        return from_json({**proposal.content, "accepted": True})
+    if not proposal.read:
+        return from_json(proposal.content)
+    raise DataError(
+        f"{name} has no schema. A proposal would tell of the private records: {proposal.told()}.\n"
+        f"Look it through with `reticent data schema {name} > schema.toml` and give it as --schema schema.toml, or say "
+        "--accept-schema if all of that is public knowledge."
+    )
+
+
+def propose_for(name: str, *, label: str | None = None, names: tuple[str, ...] = ()) -> Proposal:
+    """A schema for the file or folder at a path."""
+    path = Path(name)
+    if not path.exists():
+        raise DataError(f"there is no file or folder {name}")
+    if path.is_dir():
+        images = propose_images(_training(path))
+        content = {key: value for key, value in images.to_json().items() if key not in ("kind", "accepted")}
+        return Proposal(content, {str(path): ("size", "channels", "classes")})
+    if name.lower().endswith(ARRAYS):
+        arrays, read = propose_arrays(read_npz(path), name)
+        return Proposal({"classes": list(arrays.classes)}, {"y": ("classes",)} if read else {})
+    return propose(path, label=label, names=names)
+
+
+def from_json(content: Mapping[str, object]) -> Schema | ImageSchema | ArraySchema:
+    """The schema of a table, of images or of arrays, by what it speaks of.
+
+    >>> from_json({"classes": ["no", "yes"]})
+    ArraySchema(classes=('no', 'yes'), accepted=False)
+    """
+    if "columns" in content or "label" in content:
+        return Schema.from_json(content)
+    return ImageSchema.from_json(content) if "size" in content else ArraySchema.from_json(content)
+
+
+def read_stored(folder: Path) -> Preprocessing | None:
+    """How the examples of the run in a folder were read, if it says so."""
+    path = folder / STORED
+    try:
+        return from_json(json.loads(path.read_text("utf-8"))) if path.exists() else None
+    except (ValueError, DataError) as error:
+        raise DataError(f"cannot read {path}: {error}") from error
+
+
+def _training(path: Path) -> Path:
+    return path / "train" if (path / "train").is_dir() else path
+
+
+def _test(found: Schema | ImageSchema | ArraySchema, name: str) -> Examples:
+    if isinstance(found, ArraySchema):
+        return found.parts(read_npz(Path(name)), name)[0]
+    return found.examples(Path(name))

@@ -1,0 +1,44 @@
+"""How the user's own files become inputs: kept beside a trained model, so that new ones are read as the old were."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from torch import Tensor
+
+
+class Preprocessing(Protocol):
+    """What is declared of the user's own data; all of it is public."""
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of the classes, in the order of their labels."""
+        ...
+
+    @property
+    def assumes(self) -> tuple[str, ...]:
+        """What a guarantee rests on where this was used."""
+        ...
+
+    def accepts(self, source: object) -> bool:
+        """Whether this is something to be read, and not an input already."""
+        ...
+
+    def apply(self, source: Any) -> Tensor:
+        """The inputs that a file, folder or data frame holds, each row by itself."""
+        ...
+
+    def to_json(self) -> dict[str, object]:
+        """Everything as plain JSON data."""
+        ...
+
+
+def names_of(classes: Sequence[str], answers: Tensor) -> list[str]:
+    """The class names of a model's answers.
+
+    >>> import torch
+    >>> names_of(("no", "yes"), torch.tensor([[0.1, 2.0], [1.0, 0.0]]))
+    ['yes', 'no']
+    """
+    return [classes[place] for place in answers.argmax(1).tolist()]

@@ -1,0 +1,53 @@
+"""A network by name and numbers: enough to build it again where only its weights were kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from torch import nn
+
+from reticent.models.normalising import with_centre, with_fill, with_statistics
+from reticent.models.registry import build
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blueprint:
+    """Which network, for what inputs and classes, and what is put in front of it.
+
+    >>> sum(p.numel() for p in Blueprint(model="linear", inputs=(4,), classes=2).build().parameters())
+    10
+    """
+
+    model: str
+    inputs: tuple[int, ...]
+    classes: int
+    activation: str = "tanh"
+    statistics: bool = False
+    centre: bool = False
+    fill: bool = False
+    features: str | None = None
+    """What is computed of an input before the network sees it."""
+
+    def build(self) -> nn.Module:
+        """The network, with fresh weights."""
+        network = build(self.model, inputs=self.inputs, classes=self.classes, activation=self.activation)
+        network = with_statistics(network, self.inputs) if self.statistics else network
+        network = with_centre(network, self.inputs) if self.centre else network
+        return with_fill(network, self.inputs) if self.fill else network
+
+    def to_json(self) -> dict[str, object]:
+        """Everything as plain JSON data."""
+        return asdict(self) | {"inputs": list(self.inputs)}
+
+    @staticmethod
+    def from_json(data: Mapping[str, object]) -> Blueprint:
+        """The blueprint that `to_json` wrote.
+
+        >>> plan = Blueprint(model="linear", inputs=(4,), classes=2)
+        >>> Blueprint.from_json(plan.to_json()) == plan
+        True
+        """
+        inputs = data["inputs"]
+        assert isinstance(inputs, list)
+        return Blueprint(**{**data, "inputs": tuple(inputs)})  # type: ignore[arg-type]

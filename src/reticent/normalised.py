@@ -1,0 +1,131 @@
+"""Private statistics in one line: what a model is normalised by is released with noise, and charged to its run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from reticent.accounting import Budget, Event, Gaussian
+from reticent.accounting.calibrate import least_noise
+from reticent.beforehand import release_once
+from reticent.data.features.statistics import release_moments
+from reticent.errors import SettingError, require
+from reticent.inside import Store, Vault, as_store
+from reticent.models.normalising import PublicNormalise
+
+RELEASES = 2
+"""The means of the channels, and the means of their squares."""
+
+
+@dataclass(frozen=True, eq=False)
+class Normalised:
+    """Examples whose means and deviations `rt.fit` releases before training, to normalise what the model sees."""
+
+    examples: Any
+    budget_share: float | None
+    noise_multiplier: float | None
+    low: float
+    high: float
+
+    def noise(self, budget: Budget | None) -> float:
+        """The noise multiplier of the two releases: released alone, they would cost the share of the budget."""
+        if self.noise_multiplier is not None:
+            return self.noise_multiplier
+        if budget is None:
+            raise SettingError("budget_share is a share of epsilon: give rt.fit an epsilon, or a noise_multiplier here")
+        share = Budget(budget.epsilon * (self.budget_share or 0.0), budget.delta, budget.accountant, budget.adjacency)
+        return least_noise(lambda noise: {Gaussian(noise): RELEASES}, share)
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A model as a run takes it, what must be charged to that, and what is released once it is planned."""
+
+    model: nn.Module
+    already: tuple[Event, ...] = ()
+    about: dict[str, object] = field(default_factory=dict)
+    release: Callable[[int | None, int | None, str | Path | None], None] = lambda _size, _seed, _folder: None
+
+
+def normalise(
+    examples: Any,
+    *,
+    budget_share: float | None = None,
+    noise_multiplier: float | None = None,
+    low: float = 0.0,
+    high: float = 1.0,
+) -> Normalised:
+    """Normalise each channel (or column) by its mean and deviation, released with noise and charged to the run.
+
+    `budget_share` is the share of the run's epsilon that the statistics may cost; or say their `noise_multiplier`.
+    `low` and `high` are a public range of the inputs: for the statistics, values beyond are cut.
+
+    >>> import reticent as rt
+    >>> examples = torch.rand(300, 4), torch.randint(0, 2, (300,))
+    >>> trained = rt.fit(nn.Linear(4, 2), rt.normalise(examples, budget_share=0.1), epsilon=2.0, epochs=1, seed=0)
+    >>> trained.guarantee.epsilon <= 2.0
+    True
+    """
+    if (budget_share is None) == (noise_multiplier is None):
+        raise SettingError("give budget_share, such as 0.1, or noise_multiplier: one of the two")
+    require(budget_share is None or 0 < budget_share < 1, "budget_share must be between 0 and 1")
+    require(low < high and math.isfinite(high - low), "low must be below high, and both finite")
+    return Normalised(examples, budget_share, noise_multiplier, low, high)
+
+
+def prepared(model: nn.Module, examples: Any, asked: Normalised | None, budget: Budget | None) -> Prepared:
+    """What a run is made of: the model, or one with a layer in front whose numbers are released once it is planned."""
+    if asked is None:
+        return Prepared(model)
+    store, noise = as_store(examples), asked.noise(budget)
+    inputs = tuple(store.take(np.zeros(1, np.int64))[0].shape[1:])
+    network = in_front(model, inputs)
+
+    def release(size: int | None, seed: int | None, folder: str | Path | None) -> None:
+        _release(network, store, asked, noise, size, seed, None if folder is None else Path(folder))
+
+    about: dict[str, object] = {"normalised": list(inputs)}
+    return Prepared(network, (Gaussian(noise),) * RELEASES, about, release)
+
+
+def in_front(model: nn.Module, inputs: tuple[int, ...]) -> nn.Sequential:
+    """The model behind a layer that normalises each channel, for now by nothing.
+
+    >>> in_front(nn.Linear(2, 2), (2,))[0].std
+    tensor([1., 1.])
+    """
+    return nn.Sequential(PublicNormalise(torch.zeros(inputs[0]), torch.ones(inputs[0]), dimensions=len(inputs)), model)
+
+
+def _release(
+    network: nn.Sequential,
+    store: Store,
+    asked: Normalised,
+    noise: float,
+    size: int | None,
+    seed: int | None,
+    folder: Path | None,
+) -> None:
+    layer, half = network[0], (asked.high - asked.low) / 2
+    assert isinstance(layer, PublicNormalise)
+    length = math.sqrt(layer.mean.numel())  # every channel counts between -1 and 1, and so does its square
+
+    def scaled(x: Tensor) -> Tensor:
+        return (x.double().clamp(asked.low, asked.high) - asked.low) / half - 1
+
+    def release(vault: Vault) -> dict[str, Tensor]:
+        moments = release_moments(
+            vault, mean_limit=length, square_limit=length, noise_multiplier=noise, size=size, before=scaled
+        )
+        return {"mean": moments.mean, "std": moments.std}
+
+    found = release_once("statistics", store, (Gaussian(noise),) * RELEASES, release, seed, folder)
+    layer.mean.copy_((asked.low + half * (1 + found["mean"])).reshape(layer.mean.shape))
+    layer.std.copy_((half * found["std"]).reshape(layer.std.shape))

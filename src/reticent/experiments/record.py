@@ -37,7 +37,7 @@ TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
-class Declared:
+class FromCheckpoint:
     """What a private run wrote into its checkpoint before its first round."""
 
     stages: str | None = None
@@ -73,11 +73,11 @@ def per_class(recipe: Recipe, dataset: Dataset, folder: Path) -> tuple[ClassAccu
     )
 
 
-def declared_in(folder: Path) -> Declared:
+def declared_in(folder: Path) -> FromCheckpoint:
     """What the checkpoint of a private run says about it; nothing for runs outside the pipeline."""
     path = folder / "checkpoint.safetensors"
     settings = checkpoint.read(path).get("settings", {}) if path.exists() else {}
-    return Declared(settings.get("method"), tuple(from_json(event) for event in settings.get("already", [])))
+    return FromCheckpoint(settings.get("method"), tuple(from_json(event) for event in settings.get("already", [])))
 
 
 Points = tuple[tuple[int, float], ...]

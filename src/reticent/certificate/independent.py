@@ -10,8 +10,8 @@ from reticent.accounting.events import Tally
 
 TOLERANCE = 0.01
 """Both round upwards, each on a grid of its own: in what was measured they lie within 0.1 % of each other."""
-COARSEST, FINEST = 1e-3, 1e-5
-"""Steps of dp-accounting's grid: one of h adds up to h, and n h^2 / 2 for n releases, of which 0.1 % is wanted."""
+FINEST = 1e-5
+"""Step of dp-accounting's grid: one of h adds up to h, and n h^2 / 2 for n releases, of which 0.1 % is wanted."""
 MANY = 64
 """Different events; each takes dp-accounting a transform, so that more of them would take minutes."""
 
@@ -31,7 +31,7 @@ def second_opinion(events: Tally, said: Guarantee) -> float | str:
         return "dp-accounting does not price replacing an example of a Poisson draw"
     if len(events) > MANY:
         return f"{len(events)} different events would take dp-accounting minutes"
-    wanted = min(COARSEST, said.epsilon / 1000, math.sqrt(1e-3 * said.epsilon / max(1, sum(events.values()))))
+    wanted = min(said.epsilon / 1000, math.sqrt(1e-3 * said.epsilon / max(1, sum(events.values()))))
     return _by_library(frozenset(events.items()), said.delta, max(FINEST, wanted))
 
 

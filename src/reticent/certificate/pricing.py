@@ -41,7 +41,7 @@ def check_price(card: Card) -> Check:
         return Check("price", False, "the card does not say what was charged", "save what `fit` gave, not a copy of it")
     try:
         cost = charged.cost(said)
-    except ReticentError as error:
+    except (ArithmeticError, ReticentError, ValueError) as error:
         return Check("price", False, f"the events cannot be priced: {error}", remedy)
     ok = cost <= said.epsilon * (1 + SAME)
     found = f"priced again, the events cost epsilon {_up(cost)}, the card says {_up(said.epsilon)}"
@@ -56,7 +56,10 @@ def check_second_opinion(card: Card) -> Check:
         return Check(name, True, "there is nothing to price", looked=False)
     if charged.planned is None:
         return Check(name, True, "dp-accounting has no filter for what is chosen during a run", looked=False)
-    found = second_opinion(charged.priced(), said)
+    try:
+        found = second_opinion(charged.priced(), said)
+    except (ArithmeticError, MemoryError, ValueError) as error:
+        found = f"dp-accounting could not price the events: {error}"
     if isinstance(found, str):
         return Check(name, True, found, looked=False)
     ok = found <= said.epsilon * (1 + TOLERANCE)

@@ -33,7 +33,7 @@ def test_a_table_without_a_schema_says_what_one_would_tell() -> None:
     ) as told:
         data.load("people.csv")
     assert len(str(told.value).splitlines()) == 2
-    accepted = data.load("people.csv", declared=data.Declared(accept=True))
+    accepted = data.load("people.csv", declared=data.Declaration(accept=True))
     assert (accepted.classes, accepted.inputs, len(accepted.train)) == (2, (4,), 60)
     assert "accepted as they were read from the examples" in accepted.train.assumes[0]
 
@@ -41,7 +41,7 @@ def test_a_table_without_a_schema_says_what_one_would_tell() -> None:
 @pytest.mark.usefixtures("people")
 def test_a_declared_table_and_its_test_file() -> None:
     Path("schema.toml").write_text(data.to_toml(data.propose("people.csv")))
-    found = data.load("people.csv", declared=data.Declared(schema="schema.toml", test="people.csv"))
+    found = data.load("people.csv", declared=data.Declaration(schema="schema.toml", test="people.csv"))
     assert found.test is not None
     assert len(found.test) == 60
     assert "declared" in found.train.assumes[0]
@@ -65,7 +65,7 @@ def test_arrays_in_one_file(tmp_path: Path) -> None:
     np.savez(path, x=x.astype(np.float64), y=y)
     with pytest.raises(DataError, match="the classes of 'y'"):
         data.load(path)
-    assert data.load(path, declared=data.Declared(accept=True)).train.x.dtype == torch.float32
+    assert data.load(path, declared=data.Declaration(accept=True)).train.x.dtype == torch.float32
     np.savez(path, x=np.array([["a"]]), y=np.array([0]), classes=np.array(["cat", "dog"]))
     with pytest.raises(DataError, match="are no numbers"):
         data.load(path)
@@ -86,7 +86,7 @@ def test_images_need_no_list_of_classes(tmp_path: Path, monkeypatch: pytest.Monk
             pillow.new("L", (6, 8), shade).save(Path("photos", part, name, "0.png"))
     with pytest.raises(DataError, match="--accept-schema"):
         data.load("photos")
-    found = data.load("photos", declared=data.Declared(accept=True))
+    found = data.load("photos", declared=data.Declaration(accept=True))
     assert found.test is not None
     assert (found.inputs, found.classes, found.test.y.tolist()) == ((1, 8, 6), 2, [0, 1])
     read = found.train.preprocessing

@@ -10,6 +10,10 @@ from typer import Argument, Option
 SAYS = {
     "data": "dataset by name, or a file of your own",
     "data_folder": "where datasets lie, if not in $RETICENT_DATA or the data folder",
+    "schema": "file that declares what your own data may hold: see `reticent data schema`",
+    "accept_schema": "take the proposed schema, read from the records, as public knowledge",
+    "label": "column to predict, for a proposed schema",
+    "test_data": "file like data to measure accuracy on",
     "features": "features computed first, such as scattering",
     "model": "network by name",
     "activation": "relu, tanh or tempered (a tempered sigmoid)",
@@ -30,6 +34,7 @@ SAYS = {
     "max_grad_norm": "clip norm",
     "centre": "noise multiplier of a mean that is released first and taken away from what the network sees",
     "statistics_noise": "noise multiplier of the channels' means and squares, released first to normalise by",
+    "fill_noise": 'noise multiplier of the means that stand for missing cells (fill = "noisy" in the schema)',
     "holdout": "so many training examples are public and judge updates (sa_dpsgd)",
     "validation": "so many training examples are set aside and judge the model instead of the test examples",
     "max_physical_batch_size": "examples in memory at once; changes no result",

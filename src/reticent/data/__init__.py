@@ -9,7 +9,7 @@ from reticent.data.features.scattering import Scattering
 from reticent.data.features.statistics import release_moments
 from reticent.data.loading.images import image_folder
 from reticent.data.loading.maps import mapped
-from reticent.data.loading.opening import Declared
+from reticent.data.loading.opening import Declaration
 from reticent.data.loading.own import as_examples, describe
 from reticent.data.preprocessing import Preprocessing
 from reticent.data.sets.imdb import imdb_texts, imdb_words
@@ -22,7 +22,7 @@ from reticent.data.tables.writing import to_toml
 __all__ = [
     "AttackSplit",
     "Dataset",
-    "Declared",
+    "Declaration",
     "Examples",
     "Planted",
     "Preprocessing",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from reticent.data.examples import Dataset
-from reticent.data.loading.opening import Declared, is_path, open_path
+from reticent.data.loading.opening import Declaration, is_path, open_path
 from reticent.data.loading.own import describe
 from reticent.data.loading.places import data_folder
 from reticent.data.sets import adult, checkins, cifar, digits, imdb, mnist
@@ -49,7 +49,7 @@ def resolve(name: str) -> str:
     return full
 
 
-def load(name: str, *, folder: str | Path | None = None, declared: Declared | None = None) -> Dataset:
+def load(name: str, *, folder: str | Path | None = None, declared: Declaration | None = None) -> Dataset:
     """Load a dataset by name from the data folder, or the user's own by its path or description file (`own.toml`).
 
     The first reading decodes and verifies what is known by name.
@@ -59,5 +59,5 @@ def load(name: str, *, folder: str | Path | None = None, declared: Declared | No
     """
     full = resolve(name)
     if full not in LOADERS and is_path(full):
-        return open_path(full, Declared() if declared is None else declared)
+        return open_path(full, Declaration() if declared is None else declared)
     return describe(full) if full.endswith(_DESCRIPTION) else LOADERS[full](data_folder(folder))

@@ -14,7 +14,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from reticent import catalogue, data, models
 from reticent.accounting.adjacency import adjacency_of
-from reticent.data import Declared
+from reticent.data import Declaration
 from reticent.errors import SettingError, UnknownName
 
 _ABOVE_ZERO = (
@@ -89,9 +89,9 @@ class Recipe:
         filled = dataclasses.replace(self, **{name: value for name, value in preset.items() if name in names})
         return dataclasses.replace(filled, options=preset.get("options", {}) | self.options)
 
-    def declared(self) -> Declared:
+    def declared(self) -> Declaration:
         """What is said of the user's own files."""
-        return Declared(self.schema, self.label, self.test_data, accept=bool(self.accept_schema))
+        return Declaration(self.schema, self.label, self.test_data, accept=bool(self.accept_schema))
 
     def to_json(self) -> dict[str, Any]:
         """The recipe as plain data."""

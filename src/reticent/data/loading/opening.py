@@ -23,7 +23,7 @@ STORED = "schema.json"
 
 
 @dataclass(frozen=True)
-class Declared:
+class Declaration:
     """What is said of the user's own files beside their path."""
 
     schema: str | None = None
@@ -42,7 +42,7 @@ def is_path(name: str) -> bool:
     return name.lower().endswith((*SUFFIXES, ARRAYS)) or (name != "" and Path(name).is_dir())
 
 
-def open_path(name: str, declared: Declared) -> Dataset:
+def open_path(name: str, declared: Declaration) -> Dataset:
     """The dataset at a path; without a schema, it says what one could be."""
     found = schema_for(name, declared)
     path = Path(name)
@@ -63,7 +63,7 @@ def open_path(name: str, declared: Declared) -> Dataset:
     return Dataset(path.stem, train, test, len(found.classes), f"{declared.test or name}, {words}")
 
 
-def schema_for(name: str, declared: Declared) -> Schema | ImageSchema | ArraySchema:
+def schema_for(name: str, declared: Declaration) -> Schema | ImageSchema | ArraySchema:
     """What was declared of the file, or the proposal if that is accepted; else an error that tells the proposal."""
     if declared.schema is not None:
         try:

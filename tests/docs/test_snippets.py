@@ -86,7 +86,7 @@ def test_commands_are_understood(page: Path) -> None:
 
 def check_train(given: dict[str, object]) -> None:
     """The settings of a train command fit its dataset and its method."""
-    apart = {"set_", "config", "out", "resume", "tensorboard", "as_json"}
+    apart = {"set_", "config", "out", "resume", "tensorboard", "as_json", "dataset", "ledger"}
     flags = {name: value for name, value in given.items() if name not in apart}
     recipe = read_recipe(None, parse_changes(list(given["set_"] or ())) | flags).filled()  # type: ignore[call-overload]
     check(recipe)

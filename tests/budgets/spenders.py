@@ -1,7 +1,6 @@
 """Many programs that charge one dataset at the same time: `python spenders.py PLACE DATASET PROCESSES TRIES`.
 
-The right build never passes the cap. With `careless` as a fifth word the look and the charge are two transactions, as
-in a build that forgot to join them: then every program has looked before any of them charges.
+Also a database with a planted mistake: the look and the charge are transactions of their own.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ NOISE = 2.0
 
 
 class Careless(Database):
-    """A planted mistake: each statement is a transaction of its own, and no row is locked."""
+    """The mistake: each statement is a transaction of its own, and no row is locked."""
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:

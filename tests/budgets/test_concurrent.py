@@ -5,12 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from spenders import NOISE, Careless, reopened
 
 from reticent.accounting import Gaussian
+from reticent.accounting.renyi.conversions import overhead
 from reticent.accounting.spending import spending_of
 from reticent.budgets import DatasetBudget, DatasetLedger
 from reticent.errors import BudgetSpent
@@ -22,8 +24,6 @@ def room_for(count: int, place: str, name: str) -> DatasetBudget:
     """A dataset whose cap covers so many charges of the test, and not one more."""
     order, delta = 8.0, 1e-5
     cost = spending_of([Gaussian(NOISE)]).divergence(order)
-    from reticent.accounting.renyi.conversions import overhead
-
     epsilon = (count + 0.5) * cost + float(overhead(order, delta))
     return DatasetLedger(place).create(name, epsilon=epsilon, delta=delta, order=order)
 
@@ -46,16 +46,12 @@ def overspent(dataset: DatasetBudget, monkeypatch: pytest.MonkeyPatch, patience:
 
     def look(self: DatasetBudget, spent: float, spending: object) -> None:
         right(self, spent, spending)  # type: ignore[arg-type]
-        try:
+        with suppress(threading.BrokenBarrierError):  # the other cannot look before this one has charged
             barrier.wait(patience)
-        except threading.BrokenBarrierError:
-            pass  # the other one cannot look before this one has charged: that is as it should be
 
     def ask() -> None:
-        try:
+        with suppress(BudgetSpent):
             dataset.charge(Gaussian(NOISE), note="test")
-        except BudgetSpent:
-            pass
 
     monkeypatch.setattr(DatasetBudget, "_refuse_beyond", look)
     threads = [threading.Thread(target=ask) for _ in range(2)]

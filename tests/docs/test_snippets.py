@@ -57,8 +57,9 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pages_with("python")
 @pytest.mark.usefixtures("tiny")
 def test_python_runs(page: Path, blobs: tuple[Tensor, Tensor]) -> None:
-    """`model`, `x` and `y` are the reader's own in all pages."""
-    names = {"model": torch.nn.Linear(4, 2), "x": blobs[0], "y": blobs[1], "__name__": "page"}
+    """`model`, `new_model`, `x` and `y` are the reader's own in all pages."""
+    names = {"x": blobs[0], "y": blobs[1], "new_model": lambda: torch.nn.Linear(4, 2), "__name__": "page"}
+    names["model"] = torch.nn.Linear(4, 2)
     for text in blocks(page, "python"):
         exec(compile(text, str(page), "exec", dont_inherit=True), names)
 

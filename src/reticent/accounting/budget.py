@@ -123,9 +123,9 @@ class RenyiFilter:
     def __init__(self, order: float, epsilon: float, delta: float, adjacency: Adjacency = "zero-out"):
         Budget(epsilon, delta, adjacency=adjacency)
         self.order, self.epsilon, self.delta, self.adjacency = float(order), epsilon, delta, adjacency
-        self.limit = epsilon - float(overhead(self.order, delta))
+        self.limit = epsilon - float(overhead(self.order, delta)) if self.order > 1 else 0.0
         self.spent = 0.0
-        if not self.order > 1 or self.limit <= 0:
+        if not self.limit > 0:
             raise SettingError(
                 f"order {order} leaves nothing of epsilon {epsilon} at delta {delta}: take a higher order"
             )

@@ -224,11 +224,9 @@ class Run:
         claim = self.plan.claim(self.kept)
         made = generator(self._task.flat.vector.device)
         promised = self.bill.guarantee(seeded=self._randomness.seeded, generator=made)
-        if self._diagnostics is not None:
-            promised = replace(
-                promised, excludes=(*promised.excludes, "the private diagnostics recorded beside the run")
-            )
-        return replace(promised, as_claimed=claim.to_json() if claim is not None else None)
+        beside = () if self._diagnostics is None else ("the private diagnostics recorded beside the run",)
+        claimed = claim.to_json() if claim is not None else None
+        return replace(promised, excludes=promised.excludes + beside, as_claimed=claimed)
 
     def spent(self) -> float:
         """The live figure: epsilon if exactly this many rounds had been planned. Not a guarantee; see `guarantee`."""

@@ -7,13 +7,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from reticent.accounting import Budget, Event, Guarantee, Spending
+from reticent.accounting import Budget, Event, Guarantee, Spending, price
 from reticent.accounting.adjacency import adjacency_of
 from reticent.accounting.spending import spending_of
 from reticent.budgets import DatasetBudget
 from reticent.budgets.reserving import Reservation
 from reticent.methods import Method, Plan, plan
 from reticent.methods.planning import default_delta
+from reticent.methods.solving import tally
 from reticent.origins import Beginning, Initial, begin
 
 
@@ -45,6 +46,15 @@ class Bill:
         """What may be said of the run and of all that its weights come from."""
         promised = self.beginning.stated(self.plan.guarantee(seeded=seeded, generator=generator, assumes=self.assumes))
         return promised if self.reservation is None else self.reservation.stated(promised)
+
+    def spent(self, rounds: int) -> float:
+        """Epsilon if exactly so many rounds had been planned; no guarantee."""
+        plan, apart = self.plan, self.beginning.added
+        if plan.adaptive:
+            return apart + plan.price.epsilon  # a filter promises its whole budget, never what was used of it
+        so_far = tally(plan.method, plan.settings, rounds, plan.already)
+        accountant, adjacency = plan.accountant, plan.adjacency
+        return apart + price(so_far, plan.price.delta, accountant=accountant, adjacency=adjacency).epsilon
 
     def described(self) -> dict[str, object]:
         """What a run that goes on must have in common with the one that began."""

@@ -12,7 +12,7 @@ from torch import nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from reticent.accounting import Budget, Event, Guarantee, Ledger, Spending, price
+from reticent.accounting import Budget, Event, Guarantee, Ledger, Spending
 from reticent.bill import make_bill, reserved
 from reticent.budgets import DatasetBudget
 from reticent.checkpoint import Folder, refuse_changes
@@ -25,14 +25,12 @@ from reticent.inside.on_device import generator
 from reticent.loop import Loop
 from reticent.losses import cross_entropy
 from reticent.methods import Method
-from reticent.methods.solving import tally
 from reticent.origins import Initial, mark, refuse_unsaid
 from reticent.outside import TailAverage
 from reticent.resuming import refuse_other_ledger
-from reticent.standing import Standing, Step
+from reticent.standing import Standing
+from reticent.standing import Step as Step
 from reticent.usable import check_model, refuse_unusable, warn_of_weak_promise
-
-__all__ = ["Run", "Step"]
 
 
 class Run:
@@ -44,8 +42,8 @@ class Run:
     `already` lists what was released of the same examples before, such as normalisation statistics, and is part of the
     guarantee. `size` declares the number of examples: then all public numbers follow from it, whatever there really
     are, and the guarantee is for adding or removing one; otherwise their number is public. `probes` is a batch of
-    public rows that the model is checked with, where made-up ones of the same shapes will not do. `initial` says where
-    the starting weights come from: what another run gave, and budget and guarantee are for both together, or "public".
+    public rows that the model is checked with, where made-up ones of the same shapes will not do. `initial` says
+    whose the starting weights are: "public", or those of another run, and then budget and guarantee are for both.
     `dataset` is charged for the whole plan before anything is released.
 
     >>> import torch, reticent as rt
@@ -230,12 +228,7 @@ class Run:
 
     def spent(self) -> float:
         """The live figure: epsilon if exactly this many rounds had been planned. Not a guarantee; see `guarantee`."""
-        apart = self.bill.beginning.added
-        if self.plan.adaptive:
-            return apart + self.plan.price.epsilon  # a filter promises its whole budget, never what was used of it
-        so_far = tally(self.plan.method, self.plan.settings, self.number, self.plan.already)
-        delta, accountant = self.plan.price.delta, self.plan.accountant
-        return apart + price(so_far, delta, accountant=accountant, adjacency=self.plan.adjacency).epsilon
+        return self.bill.spent(self.number)
 
     @property
     def spending(self) -> Spending:
@@ -250,9 +243,7 @@ class Run:
     def private_diagnostics(self) -> list[dict[str, object]]:
         """Numbers about the examples, for research; not covered by the guarantee, never to be shown with the model."""
         if self._diagnostics is None:
-            raise SettingError(
-                "private diagnostics were not recorded: say private_diagnostics=True when making the run"
-            )
+            raise SettingError("private diagnostics were not recorded: make the run with private_diagnostics=True")
         return self._diagnostics.records()
 
     def watch(self, replay: Sequence[Opening] = ()) -> Probe:

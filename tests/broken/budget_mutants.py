@@ -10,7 +10,7 @@ from broken_mutants import Mutant
 from broken_mutants import mutant as any_mutant
 
 import reticent.bill as bill
-import reticent.checkpoint as checkpoint
+import reticent.budgets.settling as settling
 import reticent.run as run
 from reticent.budgets import DatasetBudget
 from reticent.budgets.reserving import Reservation
@@ -48,9 +48,9 @@ def runs_are_charged_when_they_are_over(_right: Any) -> Any:
     return lambda self, *plan, **resumed: None
 
 
-@mutant(checkpoint, "refuse_lost", checks.what_was_released_is_not_given_back)
+@mutant(settling, "refuse_lost", checks.what_was_released_is_not_given_back)
 def an_empty_ledger_proves_that_nothing_was_released(_right: Any) -> Any:
-    return lambda seen, written: None
+    return lambda ledger, stored: 0
 
 
 @mutant(Reservation, "make", checks.a_settled_run_is_over)

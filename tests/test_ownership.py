@@ -60,7 +60,7 @@ def other_type(run: rt.Run, _blobs: Pair) -> None:
 
 
 def second_run(run: rt.Run, blobs: Pair) -> None:
-    a_run(blobs, run.model)
+    a_run(blobs, run.model, initial=run)
 
 
 @pytest.mark.parametrize(

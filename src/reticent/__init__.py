@@ -8,19 +8,22 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from reticent import accounting, attacks, audits, data, gradients, methods, models
     from reticent.accounting import Budget, Guarantee
+    from reticent.budgets import DatasetLedger
     from reticent.certificate import verify
     from reticent.exporting import export
     from reticent.fitting import fit
     from reticent.normalised import normalise
-    from reticent.run import Run, Step
+    from reticent.run import Run
+    from reticent.standing import Step
     from reticent.trained import Trained, load
 
 # Loaded when first used: `import reticent` and the commands that only count must not wait for torch.
 _HOME = {
     "Budget": "reticent.accounting",
+    "DatasetLedger": "reticent.budgets",
     "Guarantee": "reticent.accounting",
     "Run": "reticent.run",
-    "Step": "reticent.run",
+    "Step": "reticent.standing",
     "Trained": "reticent.trained",
     "export": "reticent.exporting",
     "fit": "reticent.fitting",
@@ -32,6 +35,7 @@ _ROOMS = ("accounting", "attacks", "audits", "data", "gradients", "methods", "mo
 
 __all__ = [
     "Budget",
+    "DatasetLedger",
     "Guarantee",
     "Run",
     "Step",

@@ -14,6 +14,10 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
+from reticent.accounting.spending import spending_of
+from reticent.inside import Loss
+from reticent.methods import Method, Plan
+
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 # What moves while a scheduler is used; the rest is how it was made.
@@ -119,3 +123,30 @@ def scheduled(scheduler: LRScheduler | None, depth: int = 0) -> str:
         return "None"
     known = {name: part for name, part in sorted(vars(scheduler).items()) if name not in _MOVING}
     return f"{type(scheduler).__qualname__}({described(known, depth + 1)})"
+
+
+def described_run(
+    method: Method,
+    plan: Plan,
+    loss: Loss,
+    optimizer: Optimizer,
+    scheduler: LRScheduler | None,
+    *,
+    diagnostics: bool,
+    **rest: object,
+) -> dict[str, object]:
+    """Everything that a run which goes on must have in common with the one that began."""
+    return {
+        "method": repr(method),
+        "numbers": repr(plan.settings),
+        "rounds": plan.rounds,
+        "delta": plan.price.delta,
+        "adjacency": None if plan.adjacency == "zero-out" else plan.adjacency,  # as it always was
+        "already": spending_of(plan.already).to_json()["events"],
+        "loss": described(loss),
+        "optimizer": type(optimizer).__qualname__,
+        "optimizer settings": optimized(optimizer),
+        "scheduler": scheduled(scheduler),
+        "private diagnostics": diagnostics,
+        **rest,
+    }

@@ -14,6 +14,7 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from reticent.accounting import Budget
 from reticent.accounting.adjacency import adjacency_of
+from reticent.budgets import DatasetBudget
 from reticent.data.arrays import as_arrays
 from reticent.errors import DataError, SettingError
 from reticent.inside import Batch, Loss, Tabular, as_store
@@ -22,6 +23,7 @@ from reticent.methods import Method, get
 from reticent.methods.planning import default_delta
 from reticent.normalised import Normalised, prepared
 from reticent.optimizers import make_optimizer
+from reticent.origins import Initial
 from reticent.run import Run, Step
 from reticent.trained import Trained, predict
 
@@ -49,12 +51,18 @@ def fit(
     folder: str | Path | None = None,
     resume: bool = False,
     check_data: bool = False,
+    initial: Initial = None,
+    dataset: DatasetBudget | None = None,
     **options: Any,
 ) -> Trained:
     """Train a model privately in one call: with `epsilon`, the noise is the least that keeps to it.
 
     `size` declares the number of examples, and the guarantee is for adding or removing one; otherwise it is for taking
     one's contribution away, and the number is public. `adjacency="replace"`: for exchanging one for another.
+
+    A model that was trained before says so: with `initial=trained` epsilon and the guarantee are for both runs
+    together, and `initial="public"` declares that its weights owe nothing to these examples. `dataset` is a budget of
+    `DatasetLedger`: it is charged for the whole run before it begins, and refuses one that would pass the cap.
 
     An example that cannot be evaluated, such as one with a label that the model does not know, counts for nothing.
     `check_data=True` looks for such labels before training and names them: what it says is private.
@@ -88,7 +96,7 @@ def fit(
         method=chosen,
         batch_size=batch_size if batch_size is not None else default_batch_size(public),
         size=size,
-        adjacency=relation,
+        adjacency=adjacency,
         loss=loss,
         epochs=epochs,
         budget=budget,
@@ -100,6 +108,8 @@ def fit(
         probes=probes,
         folder=folder,
         resume=resume,
+        initial=initial,
+        dataset=dataset,
     )
     ready.release(size, seed, folder)  # only now: what the plan refuses must not have been released
     for step in run:

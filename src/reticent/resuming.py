@@ -30,6 +30,13 @@ def refuse_other_ledger(ledger: Ledger, stored: Mapping[str, Any] | None, plan: 
                 "checkpoint.safetensors, or start a new run in another folder"
             )
         return
+    number = refuse_lost(ledger, stored)
+    if not plan.adaptive and math.isfinite(plan.price.epsilon):
+        _refuse_unplanned(ledger, number, plan)
+
+
+def refuse_lost(ledger: Ledger, stored: Mapping[str, Any]) -> int:
+    """Refuse a ledger that lacks what the checkpoint has seen; how many rounds that are."""
     _refuse_changed(ledger, stored.get("ledger"))
     number: int = stored["number"]
     if not set(range(number)) <= {entry.round for entry in ledger}:
@@ -37,8 +44,7 @@ def refuse_other_ledger(ledger: Ledger, stored: Mapping[str, Any] | None, plan: 
             f"the ledger lacks some of the {number} rounds that the checkpoint has seen: what they cost would be "
             f"forgotten. {_REMEDY}"
         )
-    if not plan.adaptive and math.isfinite(plan.price.epsilon):
-        _refuse_unplanned(ledger, number, plan)
+    return number
 
 
 def _refuse_changed(ledger: Ledger, mark: object) -> None:

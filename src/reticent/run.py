@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,11 @@ from torch import nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from reticent.accounting import Budget, Event, Guarantee, Ledger, price
-from reticent.accounting.adjacency import adjacency_of
-from reticent.accounting.events import to_json
+from reticent.accounting import Budget, Event, Guarantee, Ledger, Spending
+from reticent.bill import make_bill, reserved
+from reticent.budgets import DatasetBudget
 from reticent.checkpoint import Folder, refuse_changes
-from reticent.describing import described, optimized, scheduled
+from reticent.describing import described_run
 from reticent.errors import BudgetSpent, ResumeError, SettingError
 from reticent.inside import Batch, Flat, Loss, Opening, Probe, Randomness, RoundSettings, Store, Task, Vault, as_store
 from reticent.inside.diagnostics import Diagnostics
@@ -23,20 +24,13 @@ from reticent.inside.guard import Guard
 from reticent.inside.on_device import generator
 from reticent.loop import Loop
 from reticent.losses import cross_entropy
-from reticent.methods import Method, plan
-from reticent.methods.solving import tally
+from reticent.methods import Method
+from reticent.origins import Initial, mark, refuse_unsaid
 from reticent.outside import TailAverage
 from reticent.resuming import refuse_other_ledger
 from reticent.standing import Standing
+from reticent.standing import Step as Step
 from reticent.usable import check_model, refuse_unusable, warn_of_weak_promise
-
-
-@dataclass(frozen=True)
-class Step:
-    """One finished round; all of it is public."""
-
-    number: int
-    kept: bool
 
 
 class Run:
@@ -48,7 +42,9 @@ class Run:
     `already` lists what was released of the same examples before, such as normalisation statistics, and is part of the
     guarantee. `size` declares the number of examples: then all public numbers follow from it, whatever there really
     are, and the guarantee is for adding or removing one; otherwise their number is public. `probes` is a batch of
-    public rows that the model is checked with, where made-up ones of the same shapes will not do.
+    public rows that the model is checked with, where made-up ones of the same shapes will not do. `initial` says
+    whose the starting weights are: "public", or those of another run, and then budget and guarantee are for both.
+    `dataset` is charged for the whole plan before anything is released.
 
     >>> import torch, reticent as rt
     >>> net, x, y = nn.Linear(2, 2), torch.randn(100, 2), torch.zeros(100, dtype=torch.long)
@@ -74,6 +70,8 @@ class Run:
         budget: Budget | None = None,
         delta: float | None = None,
         already: Iterable[Event] = (),
+        initial: Initial = None,
+        dataset: DatasetBudget | None = None,
         scheduler: LRScheduler | None = None,
         seed: int | None = None,
         average_last: float = 0.0,
@@ -85,18 +83,21 @@ class Run:
         private_diagnostics: bool = False,
     ):
         found = as_store(examples)
-        self._assumes: tuple[str, ...] = tuple(getattr(examples, "assumes", ()))
-        self.plan = plan(
+        bill = make_bill(
             method,
-            size=len(found) if size is None else size,
+            counted=len(found),
+            size=size,
+            adjacency=adjacency,
             batch_size=batch_size,
             rounds=rounds,
             epochs=epochs,
             budget=budget,
             delta=delta,
-            already=already,
-            adjacency=adjacency_of(size, adjacency),
+            already=tuple(already),
+            initial=initial,
+            assumes=tuple(getattr(examples, "assumes", ())),
         )
+        self.plan = bill.plan
         warn_of_weak_promise(self.plan.price, self.plan.settings.size)
         self.model, self.optimizer, self.scheduler = model, optimizer, scheduler
         self._standing = Standing(self.plan.settings)
@@ -106,14 +107,29 @@ class Run:
         refuse_unusable(optimizer, scheduler, self._task.flat, self.plan)
         self._watched = False
         self._folder = Folder(Path(folder), resume=resume, seconds=checkpoint_seconds) if folder is not None else None
-        self._open(found, self._describe(method, loss, seed), seed, probes)
+        self.bill = replace(bill, reservation=reserved(dataset, folder, seeded=seed is not None))
+        self._description = described_run(
+            method,
+            self.plan,
+            loss,
+            optimizer,
+            scheduler,
+            seed=seed,
+            generator=generator(self._task.flat.vector.device),
+            parameters=self._task.flat.shapes(),
+            average_last=self._average.share,
+            diagnostics=private_diagnostics,
+            **self.bill.described(),
+        )
+        self._open(found, initial, seed, probes)
 
-    def _open(self, examples: Store, description: dict[str, object], seed: int | None, probes: Batch | None) -> None:
+    def _open(self, examples: Store, initial: Initial, seed: int | None, probes: Batch | None) -> None:
         """Lock the examples up, check the model, and go on from the checkpoint if there is one."""
-        self._description = description
         stored = self._folder.read() if self._folder is not None else None
         if stored is not None:
-            refuse_changes(stored["settings"], description)
+            refuse_changes(stored["settings"], self._description)
+        else:
+            refuse_unsaid(self.model, initial)
         ledger = Ledger(self._folder.ledger if self._folder is not None else None)
         refuse_other_ledger(ledger, stored, self.plan)
         self._randomness = Randomness.from_seed(seed) if seed is not None else Randomness.fresh()
@@ -133,8 +149,9 @@ class Run:
         check_model(self._task, self._vault.blank(rows=4), probes, guard)
         if stored is not None:
             self._restore(stored)
-        else:
-            self.save()  # the key must be on disk before anything is released with it
+        with nullcontext() if self.over else self.bill.charged(resumed=stored is not None):
+            if stored is None:
+                self.save()  # the key must be on disk before anything is released with it
 
     # -- going on ------------------------------------------------------------------------------------------------
 
@@ -180,6 +197,8 @@ class Run:
         before = self._standing
         if self._folder is not None:
             self._folder.refuse_if_lost()
+        if before.number == 0:
+            mark(self.model, self.spending)
         try:
             self._standing = self._loop.round(before)
         except ResumeError:
@@ -202,20 +221,19 @@ class Run:
             raise SettingError("this run was watched by a probe, which saw its examples: it states no guarantee")
         claim = self.plan.claim(self.kept)
         made = generator(self._task.flat.vector.device)
-        promised = self.plan.guarantee(seeded=self._randomness.seeded, generator=made, assumes=self._assumes)
-        if self._diagnostics is not None:
-            promised = replace(
-                promised, excludes=(*promised.excludes, "the private diagnostics recorded beside the run")
-            )
-        return replace(promised, as_claimed=claim.to_json() if claim is not None else None)
+        promised = self.bill.guarantee(seeded=self._randomness.seeded, generator=made)
+        beside = () if self._diagnostics is None else ("the private diagnostics recorded beside the run",)
+        claimed = claim.to_json() if claim is not None else None
+        return replace(promised, excludes=promised.excludes + beside, as_claimed=claimed)
 
     def spent(self) -> float:
         """The live figure: epsilon if exactly this many rounds had been planned. Not a guarantee; see `guarantee`."""
-        if self.plan.adaptive:
-            return self.plan.price.epsilon  # a filter promises its whole budget, never what was used of it
-        so_far = tally(self.plan.method, self.plan.settings, self.number, self.plan.already)
-        delta, accountant = self.plan.price.delta, self.plan.accountant
-        return price(so_far, delta, accountant=accountant, adjacency=self.plan.adjacency).epsilon
+        return self.bill.spent(self.number)
+
+    @property
+    def spending(self) -> Spending:
+        """What its weights may have cost these examples, from the first run that made them on."""
+        return self.bill.spending
 
     @property
     def ledger(self) -> Ledger:
@@ -225,9 +243,7 @@ class Run:
     def private_diagnostics(self) -> list[dict[str, object]]:
         """Numbers about the examples, for research; not covered by the guarantee, never to be shown with the model."""
         if self._diagnostics is None:
-            raise SettingError(
-                "private diagnostics were not recorded: say private_diagnostics=True when making the run"
-            )
+            raise SettingError("private diagnostics were not recorded: make the run with private_diagnostics=True")
         return self._diagnostics.records()
 
     def watch(self, replay: Sequence[Opening] = ()) -> Probe:
@@ -235,8 +251,8 @@ class Run:
 
         With a `replay` of what another run released, the same comes out here.
         """
-        if self._folder is not None:
-            raise SettingError("a watched run is a test and must not be stored: make it without a folder")
+        if self._folder is not None or self.bill.reservation is not None:
+            raise SettingError("a watched run is a test and must not be stored: make it without a folder or a dataset")
         self._watched = True
         return self._vault.watch(replay)
 
@@ -246,11 +262,7 @@ class Run:
         """Write a checkpoint, if the run has a folder: with its secret key until the run is over, then without."""
         if self._folder is None:
             return
-        secret = {
-            "randomness": self._randomness.state(),
-            "examples": self._examples,
-            "memory": self._vault.memory,
-        }
+        secret = {"randomness": self._randomness.state(), "examples": self._examples, "memory": self._vault.memory}
         tree = {
             "settings": self._description,
             **self._standing.to_tree(over=self.over),
@@ -275,25 +287,7 @@ class Run:
         self._average.count, self._average.value = tree["average"]
         self._vault.memory.update(tree.get("memory", {}))
         self.model.load_state_dict(tree["model"])
+        mark(self.model, self.spending)
         self.optimizer.load_state_dict(tree["optimizer"])
         if self.scheduler is not None:
             self.scheduler.load_state_dict(tree["scheduler"])
-
-    def _describe(self, method: Method, loss: Loss, seed: int | None) -> dict[str, object]:
-        return {
-            "method": repr(method),
-            "numbers": repr(self.plan.settings),
-            "rounds": self.plan.rounds,
-            "delta": self.plan.price.delta,
-            "adjacency": None if self.plan.adjacency == "zero-out" else self.plan.adjacency,  # as it always was
-            "already": [to_json(event) for event in self.plan.already],
-            "loss": described(loss),
-            "generator": generator(self._task.flat.vector.device),
-            "parameters": self._task.flat.shapes(),
-            "optimizer": type(self.optimizer).__qualname__,
-            "optimizer settings": optimized(self.optimizer),
-            "scheduler": scheduled(self.scheduler),
-            "average_last": self._average.share,
-            "private diagnostics": self._diagnostics is not None,
-            "seed": seed,
-        }

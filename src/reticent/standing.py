@@ -19,6 +19,14 @@ class StandingTree(TypedDict):
 
 
 @dataclass(frozen=True)
+class Step:
+    """One finished round; all of it is public."""
+
+    number: int
+    kept: bool
+
+
+@dataclass(frozen=True)
 class Standing:
     """How far a run has come; every round makes a new one.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,8 +16,9 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from reticent.accounting import Guarantee
+from reticent.accounting import Guarantee, Spending
 from reticent.accounting.ledger import read_ledger
+from reticent.accounting.spending import UNKNOWN_SPENDING
 from reticent.certificate import CARD, WEIGHTS, Card, Charged, read_card
 from reticent.certificate.card import LEDGERS, digest_of
 from reticent.checkpoint import make_folder, replace_file
@@ -32,6 +32,7 @@ from reticent.data.tables.frames import DataFrame
 from reticent.errors import DataError, FileWarning, ResumeError
 from reticent.models import Blueprint
 from reticent.normalised import in_front
+from reticent.origins import mark
 from reticent.results.fields import Fields
 from reticent.run import Run
 
@@ -49,6 +50,8 @@ class Trained:
     """What the guarantee was priced by; it goes on the card, so that anybody can price it again."""
     preprocessing: Preprocessing | None = None
     """How the examples were read from files or data frames, kept so that new ones are read alike."""
+    spending: Spending = UNKNOWN_SPENDING
+    """What these weights have cost the examples, for whoever trains them on (`initial`)."""
 
     @overload
     def predict(self, x: str | Path | DataFrame, *, batch_size: int = 1024) -> list[str]: ...
@@ -77,17 +80,19 @@ class Trained:
     @staticmethod
     def of(run: Run, about: Mapping[str, object] | None = None, preprocessing: Preprocessing | None = None) -> Trained:
         """What came of a run, with all that its guarantee was priced by."""
-        plan = run.plan
+        plan, bill = run.plan, run.bill
         charged = Charged(
             planned=None if plan.adaptive else plan.tally(),
             released=run.ledger.tally(),
-            already=Counter(plan.already),
+            already=bill.before.events,
+            past=None if bill.beginning.apart is not None else bill.beginning.past.events,
             ledger=run.ledger.mark(),
             over=run.over,
             accountant=plan.accountant,
             filter_order=plan.filter_order,
         )
-        return Trained(run.model, run.guarantee(), run.number, run.kept, dict(about or {}), charged, preprocessing)
+        known, spending = dict(about or {}), run.spending
+        return Trained(run.model, run.guarantee(), run.number, run.kept, known, charged, preprocessing, spending)
 
     def save(self, folder: str | Path, beside: Mapping[str, bytes] | None = None) -> None:
         """Write weights and card into a folder; the weights load in plain PyTorch, and `reticent verify` checks both.
@@ -110,6 +115,7 @@ class Trained:
             kept=self.kept,
             about=self.about,
             charged=self.charged,
+            spending=self.spending,
             files=sums,
         )
         replace_file(path / CARD, card.to_bytes())
@@ -152,7 +158,8 @@ def load(folder: str | Path, model: nn.Module | None = None) -> Trained:
     except SafetensorError as error:
         raise ResumeError(f"{path / WEIGHTS} is damaged: {error}. Bring it back as it was.") from error
     known, reading = dict(card.about), _reading(about, path)
-    return Trained(model, card.guarantee, card.rounds, card.kept, known, card.charged, reading)
+    mark(model, card.spending)
+    return Trained(model, card.guarantee, card.rounds, card.kept, known, card.charged, reading, card.spending)
 
 
 def _reading(about: Fields, path: Path) -> Preprocessing | None:

@@ -23,7 +23,7 @@ import reticent.inside.queries as queries
 import reticent.inside.store as store
 import reticent.inside.vault as vault
 import reticent.run as train
-from reticent import beforehand, fitting, usable
+from reticent import beforehand, bill, fitting, usable
 from reticent.accounting import Gaussian, Ledger, Planned, Subsampled, calibrate
 from reticent.attacks import intervals, learned, lira, rmia, signals
 from reticent.attacks.learned import make_learner
@@ -238,7 +238,7 @@ def rate_from_the_examples_there_are(right: Any) -> Any:
     return draw
 
 
-@mutant(train, "plan", checks.declared_size_is_kept)
+@mutant(bill, "plan", checks.declared_size_is_kept)
 def plan_from_the_examples_there_are(right: Any) -> Any:
     """A size is declared and printed, but rate and rounds are planned with the length of the data: 30 in the check."""
     return lambda method, *, size, **rest: right(method, size=30, **rest)

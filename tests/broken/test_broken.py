@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import broken_checks
 import broken_mutants
+import budget_checks
+import budget_mutants
 import file_checks
 import file_mutants
 import noise_checks
@@ -18,10 +20,8 @@ from reticent.audits.verdict import PROBES
 from reticent.inside.planted import Bug, bugs
 from reticent.methods import dpsgd
 
-MUTANTS = [*broken_mutants.MUTANTS, *noise_mutants.MUTANTS, *file_mutants.MUTANTS]
-
-
-CHECKS = [*broken_checks.CHECKS, *noise_checks.CHECKS, *file_checks.CHECKS]
+MUTANTS = [*broken_mutants.MUTANTS, *noise_mutants.MUTANTS, *file_mutants.MUTANTS, *budget_mutants.MUTANTS]
+CHECKS = [*broken_checks.CHECKS, *noise_checks.CHECKS, *file_checks.CHECKS, *budget_checks.CHECKS]
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)

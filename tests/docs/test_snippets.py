@@ -57,8 +57,9 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pages_with("python")
 @pytest.mark.usefixtures("tiny")
 def test_python_runs(page: Path, blobs: tuple[Tensor, Tensor]) -> None:
-    """`model`, `x` and `y` are the reader's own in all pages."""
-    names = {"model": torch.nn.Linear(4, 2), "x": blobs[0], "y": blobs[1], "__name__": "page"}
+    """`model`, `new_model`, `x` and `y` are the reader's own in all pages."""
+    names = {"x": blobs[0], "y": blobs[1], "new_model": lambda: torch.nn.Linear(4, 2), "__name__": "page"}
+    names["model"] = torch.nn.Linear(4, 2)
     for text in blocks(page, "python"):
         exec(compile(text, str(page), "exec", dont_inherit=True), names)
 
@@ -86,7 +87,7 @@ def test_commands_are_understood(page: Path) -> None:
 
 def check_train(given: dict[str, object]) -> None:
     """The settings of a train command fit its dataset and its method."""
-    apart = {"set_", "config", "out", "resume", "tensorboard", "as_json"}
+    apart = {"set_", "config", "out", "resume", "tensorboard", "as_json", "dataset", "ledger"}
     flags = {name: value for name, value in given.items() if name not in apart}
     recipe = read_recipe(None, parse_changes(list(given["set_"] or ())) | flags).filled()  # type: ignore[call-overload]
     check(recipe)

@@ -20,6 +20,7 @@ from reticent.accounting.ledger import Entry, Ledger, Mark
 from reticent.accounting.losses.tradeoff import mu, power
 from reticent.accounting.pricing import Price, epsilon, price
 from reticent.accounting.renyi.curves import ORDERS, curve
+from reticent.accounting.spending import Spending
 
 __all__ = [
     "ORDERS",
@@ -42,6 +43,7 @@ __all__ = [
     "RenyiFilter",
     "SelectiveAttempt",
     "SelectiveRelease",
+    "Spending",
     "Subsampled",
     "Unbounded",
     "Unlimited",

@@ -14,7 +14,7 @@ from reticent.accounting.adjacency import Adjacency, check_adjacency
 from reticent.accounting.events import Event, SelectiveRelease, Tally
 from reticent.accounting.pricing import Accountant, Price, check_accountant, check_delta, price
 from reticent.accounting.renyi.conversions import overhead
-from reticent.accounting.renyi.curves import curve
+from reticent.accounting.renyi.curves import ORDERS, curve
 from reticent.accounting.renyi.replaced import replaced
 from reticent.errors import BudgetSpent, SettingError
 
@@ -81,6 +81,33 @@ class Planned:
         return price(self.plan, delta, accountant=accountant)
 
 
+def most_concentrated(budget: Budget) -> tuple[float, float]:
+    """The order at which a budget affords the most zCDP, and how much; two examples away it counts four times.
+
+    >>> order, rho = most_concentrated(Budget(1.0, 1e-5))
+    >>> round(rho, 4)
+    0.0306
+    """
+    rhos = (budget.epsilon - overhead(ORDERS, budget.delta)) / ORDERS
+    rhos /= 4 if budget.adjacency == "replace" else 1
+    best = int(np.argmax(rhos))
+    if rhos[best] <= 0:
+        raise SettingError(f"epsilon {budget.epsilon:g} at delta {budget.delta:g} is too small to spend: raise it")
+    return float(ORDERS[best]), float(rhos[best])
+
+
+def divergence(event: Event, order: float, adjacency: Adjacency = "zero-out") -> float:
+    """The Renyi divergence of an event at one order; infinite where a cap would take a share of delta.
+
+    >>> from reticent.accounting.events import Gaussian
+    >>> divergence(Gaussian(2.0), 8.0)
+    1.0
+    """
+    if isinstance(event, SelectiveRelease) and event.cap is not None:
+        return math.inf
+    return float((replaced if adjacency == "replace" else curve)(event, np.array([order]))[0])
+
+
 class RenyiFilter:
     """For events chosen during the run: one order fixed before it, divergences summed, never above the budget.
 
@@ -96,19 +123,16 @@ class RenyiFilter:
     def __init__(self, order: float, epsilon: float, delta: float, adjacency: Adjacency = "zero-out"):
         Budget(epsilon, delta, adjacency=adjacency)
         self.order, self.epsilon, self.delta, self.adjacency = float(order), epsilon, delta, adjacency
-        self._orders = np.array([self.order])
-        self.limit = epsilon - float(overhead(self.order, delta))
+        self.limit = epsilon - float(overhead(self.order, delta)) if self.order > 1 else 0.0
         self.spent = 0.0
-        if not self.order > 1 or self.limit <= 0:
+        if not self.limit > 0:
             raise SettingError(
                 f"order {order} leaves nothing of epsilon {epsilon} at delta {delta}: take a higher order"
             )
 
     def cost(self, event: Event) -> float:
-        """The Renyi divergence of an event at the filter's order; infinite where a cap would take a share of delta."""
-        if isinstance(event, SelectiveRelease) and event.cap is not None:
-            return math.inf
-        return float((replaced if self.adjacency == "replace" else curve)(event, self._orders)[0])
+        """The Renyi divergence of an event at the filter's order."""
+        return divergence(event, self.order, self.adjacency)
 
     def covers(self, event: Event) -> bool:
         """Whether the sum of divergences stays within the limit."""

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from reticent.accounting import Guarantee
+from reticent.accounting import Guarantee, Spending
+from reticent.accounting.spending import UNKNOWN_SPENDING
 from reticent.certificate.charged import Charged
 from reticent.errors import DataError, ResumeError
 from reticent.results import read_guarantee
@@ -35,6 +36,8 @@ class Card:
     about: Mapping[str, object] = field(default_factory=dict)
     charged: Charged | None = None
     """None where nothing was charged: a model that claims nothing, or a card of an older version."""
+    spending: Spending = UNKNOWN_SPENDING
+    """What the weights have cost the examples, from the first run that made them on; older cards do not know."""
     files: Mapping[str, str] = field(default_factory=dict)
     """The SHA-256 of each file that belongs to it, by name."""
     version: int = VERSION
@@ -48,6 +51,7 @@ class Card:
             "kept": self.kept,
             "about": dict(self.about),
             "charged": None if self.charged is None else self.charged.to_json(),
+            "spending": self.spending.to_json(),
             "files": dict(self.files),
         }
         return seal(data, indent=2)
@@ -67,13 +71,14 @@ def read_card(folder: Path) -> Card:
         )
     if version > 1 and seal_of(path) is None:
         raise DataError(f"{path} was changed since it was written: its checksum is gone. Bring it back as it was")
-    charged, files = said.part("charged"), said.part("files")
+    charged, files, spent = said.part("charged"), said.part("files"), said.part("spending")
     return Card(
         guarantee=read_guarantee(said.need_part("guarantee")),
         rounds=said.need("rounds", int),
         kept=said.need("kept", int),
         about=said.need_part("about").data,
         charged=None if charged is None else Charged.from_json(charged),
+        spending=UNKNOWN_SPENDING if spent is None else Spending.from_json(dict(spent.data)),
         files={} if files is None else {name: files.need(name, str) for name in files.data},
         version=version,
     )

@@ -27,7 +27,9 @@ class Charged:
     """Fixed before the run; None where a filter let pass what was chosen during it."""
     released: Tally
     already: Tally | None = None
-    """What was released of the same examples before the run."""
+    """What was released of the same examples beside the run, before its first round."""
+    past: Tally | None = None
+    """What the runs released that made the starting weights, where it is composed with the rest."""
     ledger: Mark
     over: bool = True
     """Whether the run got to its end: then all that was planned was released."""
@@ -41,7 +43,7 @@ class Charged:
     def priced(self) -> dict[Event, int]:
         """The events that the guarantee is the price of."""
         run = self.released if self.planned is None else self.planned
-        return dict(Counter(run) + Counter(self.before()))
+        return dict(Counter(run) + Counter(self.before()) + Counter(self.past or {}))
 
     def cost(self, said: Guarantee) -> float:
         """What the events cost at the delta and for the neighbours of a guarantee, priced anew."""
@@ -57,6 +59,7 @@ class Charged:
             "planned": None if self.planned is None else _rows(self.planned),
             "released": _rows(self.released),
             "already": _rows(self.before()),
+            "past": _rows(self.past or {}),
             "ledger": self.ledger.to_json(),
             "over": self.over,
             "accountant": self.accountant,
@@ -75,6 +78,7 @@ class Charged:
             planned=_tally(said, "planned"),
             released=_tally(said, "released") or {},
             already=_tally(said, "already"),
+            past=_tally(said, "past"),
             ledger=Mark(mark.need("entries", int), mark.need("chain", str)),
             over=said.need("over", bool),
             accountant=accountant,

@@ -17,6 +17,7 @@ from reticent.cli import (
     demo,
     doctor,
     export,
+    ledger,
     methods,
     plan,
     predict,
@@ -58,6 +59,7 @@ COMMANDS = (
 for command in COMMANDS:
     app.command()(command)
 app.add_typer(data.app, name="data")
+app.add_typer(ledger.app, name="ledger")
 
 
 @app.callback(invoke_without_command=True)

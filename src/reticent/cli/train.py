@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 from typer import Option
 
 if TYPE_CHECKING:
+    from reticent.budgets import DatasetBudget
     from reticent.results import Result
     from reticent.run import Run, Step
 
@@ -60,6 +61,10 @@ def train(
     ] = None,
     out: Annotated[Path | None, Option(help="Folder for ledger, checkpoints, model and result.")] = None,
     resume: Annotated[bool, Option("--resume", help="Go on where the run in --out stopped.")] = False,
+    dataset: Annotated[
+        str | None, Option(help="Charge the run to the budget of this dataset: see `reticent ledger`.")
+    ] = None,
+    ledger: Annotated[str | None, Option(help="Where that budget is kept; default $RETICENT_LEDGER.")] = None,
     tensorboard: Annotated[
         bool, Option("--tensorboard", help="Write the public numbers of each round to tensorboard/ in --out too.")
     ] = False,
@@ -100,11 +105,24 @@ def train(
     recipe = read_recipe(config, parse_changes(set_ or []) | given)
     if out is None and (resume or private_diagnostics):
         raise SettingError("--resume and --private-diagnostics need the folder of the run: give it with --out")
+    budget = _budget(dataset, ledger)
     board = _board(recipe.method, out) if tensorboard else None
     alone = locked(out) if out is not None else nullcontext()  # two at work on one ledger would both write each line
     with alone, progress(f"{recipe.method} on {recipe.data}") as tell:
-        result = run(recipe, out, resume=resume, progress=tell if board is None else _both(tell, board))
+        tellers = tell if board is None else _both(tell, board)
+        result = run(recipe, out, resume=resume, progress=tellers, charge_to=budget)
     print(json.dumps(result.answer()) if as_json else in_words(result))
+
+
+def _budget(name: str | None, place: str | None) -> DatasetBudget | None:
+    from reticent.budgets import DatasetLedger
+    from reticent.errors import SettingError
+
+    if name is not None:
+        return DatasetLedger(place)[name]
+    if place is not None:
+        raise SettingError("--ledger keeps budgets by name: say which one with --dataset")
+    return None
 
 
 def _board(method: str, out: Path | None) -> Tell:

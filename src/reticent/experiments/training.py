@@ -14,6 +14,7 @@ from torch import nn
 
 from reticent import data, defences
 from reticent.accounting import Guarantee
+from reticent.budgets import DatasetBudget
 from reticent.certificate import CARD
 from reticent.checkpoint import make_folder
 from reticent.errors import ResumeError, SettingError
@@ -34,7 +35,14 @@ Progress = Callable[[Run, Step], None]
 PRIVATE = "private-diagnostics.jsonl"
 
 
-def train(recipe: Recipe, out: Path | None = None, *, resume: bool = False, progress: Progress | None = None) -> Result:
+def train(
+    recipe: Recipe,
+    out: Path | None = None,
+    *,
+    resume: bool = False,
+    progress: Progress | None = None,
+    charge_to: DatasetBudget | None = None,
+) -> Result:
     """Run a recipe to its end; with a folder, everything about it is kept there and can be resumed.
 
     >>> train(Recipe(data="digits", epsilon=3.0, epochs=1, seed=0)).guarantee.status
@@ -44,12 +52,14 @@ def train(recipe: Recipe, out: Path | None = None, *, resume: bool = False, prog
     check(recipe)
     if out is not None and (done := _finished(out, recipe, resume)) is not None:
         return done
+    if charge_to is not None:
+        _refuse_uncharged(recipe)
     start = time.perf_counter()
     dataset = examples(recipe)
     if recipe.method in defences.names():
         trained, noise = defended(recipe, dataset), 0.0
     else:
-        run = prepare(recipe, dataset, out, resume=resume)
+        run = prepare(recipe, dataset, out, resume=resume, charge_to=charge_to)
         track = JsonLines(out / "rounds.jsonl") if out is not None else None
         for step in run:
             if track is not None:
@@ -61,6 +71,14 @@ def train(recipe: Recipe, out: Path | None = None, *, resume: bool = False, prog
         if recipe.private_diagnostics and out is not None:
             write_private_diagnostics(run, out / PRIVATE)
     return finish(recipe, dataset, trained, out, start, noise_multiplier=noise)
+
+
+def _refuse_uncharged(recipe: Recipe) -> None:
+    """Refuse what would look at the examples of a dataset without being charged to it."""
+    if recipe.method in defences.names():
+        raise SettingError(f"{recipe.method} proves nothing: no budget of a dataset covers it")
+    if recipe.validation is not None:
+        raise SettingError("the accuracy on validation examples is charged to nobody: leave out validation")
 
 
 def finish(
@@ -131,7 +149,14 @@ def _tell_features(done: int, total: int) -> None:
         print(f"features: {done} of {total}", file=sys.stderr)
 
 
-def prepare(recipe: Recipe, dataset: data.Dataset, out: Path | None = None, *, resume: bool = False) -> Run:
+def prepare(
+    recipe: Recipe,
+    dataset: data.Dataset,
+    out: Path | None = None,
+    *,
+    resume: bool = False,
+    charge_to: DatasetBudget | None = None,
+) -> Run:
     """The run a (filled) recipe describes, ready for its first round."""
     private, public = set_aside(dataset.train, recipe.holdout)
     asked = request(recipe, len(private), public)
@@ -158,6 +183,7 @@ def prepare(recipe: Recipe, dataset: data.Dataset, out: Path | None = None, *, r
         private_diagnostics=recipe.private_diagnostics,
         folder=out,
         resume=resume,
+        dataset=charge_to,
     )
     normalise(model, private, recipe, out)  # only now: what the plan refuses must not have been released
     return run

@@ -20,6 +20,7 @@ from reticent.accounting import (
 )
 from reticent.accounting.claims.claimed import Orders, PaperClaim
 from reticent.accounting.pricing import Accountant
+from reticent.accounting.spending import Filtered, Spending
 from reticent.errors import SettingError
 from reticent.inside import RoundSettings
 from reticent.inside.lattice import LAW
@@ -68,6 +69,13 @@ class Plan:
         if math.isinf(self.price.epsilon):
             return Unlimited(self.price.why)
         return Planned(self.tally())
+
+    def spending(self, *, declared: bool) -> Spending:
+        """What a run of it may release at most; `declared`: whether the number of examples was."""
+        allowed = self.allowance()
+        if isinstance(allowed, RenyiFilter):
+            return Spending(filters=(Filtered(allowed.order, allowed.limit, allowed.adjacency),), declared=declared)
+        return Spending(self.tally(), declared=declared)
 
     @property
     def bundles(self) -> bool:

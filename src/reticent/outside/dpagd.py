@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from torch import Tensor
 
-from reticent.accounting import ORDERS, Budget, Event, NoisyMax, RenyiFilter
-from reticent.accounting.renyi.conversions import overhead
+from reticent.accounting import Budget, Event, NoisyMax, RenyiFilter
+from reticent.accounting.budget import most_concentrated
 from reticent.errors import SettingError, require
 from reticent.inside import BestOf, Everyone, GaussianNoise, RoundSettings, StepScores
 from reticent.outside.adaptive import Started
@@ -106,18 +106,3 @@ def noise_of(rho: float) -> float:
 def rho_of(noise_multiplier: float) -> float:
     """The zCDP of a Gaussian release."""
     return 1 / (2 * noise_multiplier**2)
-
-
-def most_concentrated(budget: Budget) -> tuple[float, float]:
-    """The order at which a budget affords the most zCDP, and how much; two examples away it counts four times.
-
-    >>> order, rho = most_concentrated(Budget(1.0, 1e-5))
-    >>> round(rho, 4)
-    0.0306
-    """
-    rhos = (budget.epsilon - overhead(ORDERS, budget.delta)) / ORDERS
-    rhos /= 4 if budget.adjacency == "replace" else 1
-    best = int(np.argmax(rhos))
-    if rhos[best] <= 0:
-        raise SettingError(f"epsilon {budget.epsilon:g} at delta {budget.delta:g} is too small to spend: raise it")
-    return float(ORDERS[best]), float(rhos[best])

@@ -1,0 +1,118 @@
+"""The bill of a run: its plan, what its starting weights cost, and the dataset that is charged for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from reticent.accounting import Budget, Event, Guarantee, Spending, price
+from reticent.accounting.adjacency import adjacency_of
+from reticent.accounting.spending import spending_of
+from reticent.budgets import DatasetBudget
+from reticent.budgets.reserving import Reservation
+from reticent.methods import Method, Plan, plan
+from reticent.methods.planning import default_delta
+from reticent.methods.solving import tally
+from reticent.origins import Beginning, Initial, begin
+
+
+@dataclass(frozen=True)
+class Bill:
+    """What the weights of a run may cost the examples, and where that is written down."""
+
+    plan: Plan
+    beginning: Beginning
+    before: Spending
+    """What is released of the examples before the first round, by the run's owner."""
+    declared: bool
+    """Whether the number of examples was."""
+    assumes: tuple[str, ...] = ()
+    """What was declared of the examples."""
+    reservation: Reservation | None = None
+
+    @property
+    def planned(self) -> Spending:
+        """What the rounds of the run may release."""
+        return self.plan.spending(declared=self.declared)
+
+    @property
+    def spending(self) -> Spending:
+        """All of it, from the first run that made the weights on."""
+        return self.beginning.past + self.before + self.planned
+
+    def guarantee(self, *, seeded: bool, generator: str) -> Guarantee:
+        """What may be said of the run and of all that its weights come from."""
+        promised = self.beginning.stated(self.plan.guarantee(seeded=seeded, generator=generator, assumes=self.assumes))
+        return promised if self.reservation is None else self.reservation.stated(promised)
+
+    def spent(self, rounds: int) -> float:
+        """Epsilon if exactly so many rounds had been planned; no guarantee."""
+        plan, apart = self.plan, self.beginning.added
+        if plan.adaptive:
+            return apart + plan.price.epsilon  # a filter promises its whole budget, never what was used of it
+        so_far = tally(plan.method, plan.settings, rounds, plan.already)
+        accountant, adjacency = plan.accountant, plan.adjacency
+        return apart + price(so_far, plan.price.delta, accountant=accountant, adjacency=adjacency).epsilon
+
+    def described(self) -> dict[str, object]:
+        """What a run that goes on must have in common with the one that began."""
+        dataset = None if self.reservation is None else self.reservation.place
+        return {"initial": self.beginning.said, "dataset": dataset}
+
+    @contextmanager
+    def charged(self, *, resumed: bool) -> Iterator[None]:
+        """Charge the dataset; when the block ends, all that it takes to go on is on disk, and releases may begin."""
+        if self.reservation is not None:
+            self.reservation.make(self.planned, self.before, self.plan.method.name, resumed=resumed)
+        yield
+        if self.reservation is not None:
+            self.reservation.begin()
+
+
+def make_bill(
+    method: Method,
+    *,
+    counted: int,
+    size: int | None,
+    adjacency: str | None,
+    batch_size: float,
+    rounds: int | None,
+    epochs: float | None,
+    budget: Budget | None,
+    delta: float | None,
+    already: tuple[Event, ...],
+    initial: Initial,
+    assumes: tuple[str, ...] = (),
+) -> Bill:
+    """Plan a run; what is asked for is for it and for its starting weights together."""
+    adjacency_of(size, adjacency)  # refuses a size that cannot be
+    public = counted if size is None else size
+    wanted = default_delta(max(1, public)) if delta is None else delta
+    start = begin(
+        initial,
+        adaptive=method.adaptive is not None,
+        size=size,
+        adjacency=adjacency,
+        budget=budget,
+        delta=wanted if budget is None else budget.delta,
+        already=already,
+    )
+    found = plan(
+        method,
+        size=public,
+        batch_size=batch_size,
+        rounds=rounds,
+        epochs=epochs,
+        budget=start.budget,
+        delta=start.own_delta,
+        already=start.already,
+        adjacency=start.adjacency,
+    )
+    return Bill(found, start, spending_of(already), size is not None, assumes)
+
+
+def reserved(dataset: DatasetBudget | None, folder: str | Path | None, *, seeded: bool) -> Reservation | None:
+    """The run's place in the ledger of its dataset, if it has one."""
+    return None if dataset is None else Reservation(dataset, None if folder is None else Path(folder), seeded=seeded)

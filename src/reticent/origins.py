@@ -1,0 +1,166 @@
+"""Origins: where starting weights come from, and what they have cost the same examples already.
+
+A run marks the modules that it trains, so that the next one knows: the mark is a text in the module, which copies and
+pickles keep. Weights that come another way (a file, another library) carry no mark: nobody but their owner knows.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol
+
+from torch import nn
+
+from reticent.accounting import Adjacency, Budget, Event, Guarantee, Price, Spending
+from reticent.accounting.adjacency import adjacency_of
+from reticent.accounting.events import Json
+from reticent.accounting.guarantee import round_up
+from reticent.accounting.spending import NOTHING_SPENT
+from reticent.errors import SettingError
+
+MARK = "_reticent_spending"
+
+DECLARED = "the starting weights owe nothing to these examples: declared, not proved"
+IN_ADVANCE = "the settings of this run were fixed without regard to what the runs before it gave"
+INCLUDED = "every release of the runs that made the starting weights, on the same examples"
+
+
+class Spender(Protocol):
+    """A run, or what came of one: it knows what its weights have cost."""
+
+    @property
+    def spending(self) -> Spending:
+        """All that was released for these weights, of the same examples."""
+
+
+Initial = Literal["public"] | Spender | None
+"""What is said of the starting weights: that they owe nothing to the examples, or which run made them."""
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """What a run starts from, and what that leaves of the budget, which is for both together."""
+
+    past: Spending
+    already: tuple[Event, ...]
+    budget: Budget | None
+    delta: float
+    adjacency: Adjacency
+    apart: Price | None = None
+    """What the starting weights cost where that can only be added to the price of the run, and not composed with it."""
+    public: bool = False
+
+    @property
+    def said(self) -> Json:
+        """What was said of the starting weights, for the description of a run."""
+        return "public" if self.public else self.past.to_json() if self.past else None
+
+    @property
+    def own_delta(self) -> float:
+        """What the plan of the run is priced at."""
+        return self.delta if self.apart is None else self.delta / 2
+
+    @property
+    def added(self) -> float:
+        """How much epsilon is added to that of the plan."""
+        return 0.0 if self.apart is None else self.apart.epsilon
+
+    def stated(self, promised: Guarantee) -> Guarantee:
+        """What may be said of a run that began so."""
+        if self.public:
+            return replace(promised, assumptions=(*promised.assumptions, DECLARED))
+        if not self.past:
+            return promised
+        both = replace(promised, covers=(*promised.covers, INCLUDED), assumptions=(*promised.assumptions, IN_ADVANCE))
+        if self.apart is None:
+            return both
+        total, why = promised.epsilon + self.added, "the epsilons and deltas of this run and of those before it, added"
+        if math.isinf(total):
+            return replace(both, status="none", epsilon=math.inf, why=self.apart.why or promised.why)
+        return replace(both, epsilon=total, delta=self.delta, accountant="sum", why=why, order=None, rdp=None, pld=None)
+
+
+def begin(
+    initial: Initial,
+    *,
+    adaptive: bool,
+    size: int | None,
+    adjacency: str | None,
+    budget: Budget | None,
+    delta: float,
+    already: tuple[Event, ...],
+) -> Beginning:
+    """What a run may ask of the planner when the budget is for it and for its starting weights together.
+
+    Events that were fixed in advance compose with those of the run. A filter's do not: there each side gets half of
+    delta, and epsilons are added.
+
+    >>> begin("public", adaptive=False, size=100, adjacency=None, budget=None, delta=1e-5, already=()).adjacency
+    'add-or-remove'
+    """
+    relation = adjacency_of(size, adjacency)
+    if initial is None or initial == "public":
+        return Beginning(NOTHING_SPENT, already, budget, delta, relation, public=initial is not None)
+    past = getattr(initial, "spending", None)
+    if not isinstance(past, Spending):
+        raise SettingError(f"initial is {initial!r}: say 'public', or give what the starting weights came with")
+    if relation == "add-or-remove" and not past.declared:
+        if adjacency is not None:
+            raise SettingError(
+                "the run that made the starting weights counted its examples: both together cannot promise "
+                "add-or-remove. Leave out adjacency, and the promise is zero-out"
+            )
+        relation = "zero-out"
+    if not adaptive and not past.filters:
+        _refuse_spent(past.price(delta, relation), budget)
+        return Beginning(past, (*past.each(), *already), budget, delta, relation)
+    before = past.price(delta / 2, relation)
+    _refuse_spent(before, budget)
+    if budget is not None:
+        budget = replace(budget, epsilon=budget.epsilon - before.epsilon, delta=delta / 2)
+    return Beginning(past, already, budget, delta, relation, apart=before)
+
+
+def _refuse_spent(before: Price, budget: Budget | None) -> None:
+    if budget is not None and before.epsilon >= budget.epsilon:
+        cost = "infinity" if math.isinf(before.epsilon) else round_up(before.epsilon)
+        raise SettingError(
+            f"the starting weights cost epsilon {cost} of these examples already, and epsilon {budget.epsilon:g} is "
+            "for both together: ask for more, or start from weights that owe nothing to them"
+        )
+
+
+def mark(model: nn.Module, spending: Spending) -> None:
+    """Write into every module with something to train what its weights will have cost."""
+    said = json.dumps(spending.to_json())
+    for module in model.modules():
+        if any(part.requires_grad for part in module.parameters()):
+            vars(module)[MARK] = said
+
+
+def refuse_unsaid(model: nn.Module, initial: Initial) -> None:
+    """Refuse to train weights again as if they were new; `initial` says what they are.
+
+    >>> net = nn.Linear(2, 2)
+    >>> refuse_unsaid(net, None)
+    >>> mark(net, NOTHING_SPENT)
+    >>> refuse_unsaid(net, "public")
+    >>> refuse_unsaid(net, None)
+    Traceback (most recent call last):
+    reticent.errors.SettingError: a private run has trained this model already: ...
+    """
+    marks = {vars(module)[MARK] for module in model.modules() if MARK in vars(module)}
+    if not marks or initial == "public":
+        return
+    if initial is None:
+        raise SettingError(
+            "a private run has trained this model already: say initial=trained (what that run gave) and the guarantee "
+            "is for both, or initial='public' if its weights owe nothing to these examples, or start from a new model"
+        )
+    if marks != {json.dumps(initial.spending.to_json())}:
+        raise SettingError(
+            "the weights of this model come from another run than the one given as initial, or from several: give what "
+            "came of the last run that trained all of it, or say initial='public' if they owe nothing to these examples"
+        )

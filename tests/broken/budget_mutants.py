@@ -1,0 +1,64 @@
+"""Mutants of what runs owe each other: costs that are left out, forgotten or given back too soon."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import budget_checks as checks
+from broken_mutants import Mutant
+from broken_mutants import mutant as any_mutant
+
+import reticent.bill as bill
+import reticent.budgets.settling as settling
+import reticent.run as run
+from reticent.budgets import DatasetBudget
+from reticent.budgets.reserving import Reservation
+
+MUTANTS: list[Mutant] = []
+mutant = partial(any_mutant, among=MUTANTS)
+
+
+@mutant(run, "refuse_unsaid", checks.trained_weights_are_not_new)
+def trained_weights_count_as_new(_right: Any) -> Any:
+    return lambda model, initial: None
+
+
+@mutant(bill, "begin", checks.both_runs_are_priced)
+def the_first_run_is_left_out(right: Any) -> Any:
+    return lambda initial, **asked: right(None, **asked)
+
+
+@mutant(DatasetBudget, "_refuse_beyond", checks.a_cap_is_kept)
+def nobody_asks_the_cap(_right: Any) -> Any:
+    return lambda self, spent, spending: None
+
+
+@mutant(DatasetBudget, "_sum", checks.a_cap_is_kept)
+def each_run_has_the_whole_cap(_right: Any) -> Any:
+    def total(self: DatasetBudget, charged: Any) -> float:
+        costs = [one.spending.divergence(self.order, self.cap.adjacency) for one in charged]
+        return max(costs, default=0.0) if isinstance(charged, map) else sum(costs)
+
+    return total
+
+
+@mutant(Reservation, "make", checks.runs_are_charged)
+def runs_are_charged_when_they_are_over(_right: Any) -> Any:
+    return lambda self, *plan, **resumed: None
+
+
+@mutant(settling, "refuse_lost", checks.what_was_released_is_not_given_back)
+def an_empty_ledger_proves_that_nothing_was_released(_right: Any) -> Any:
+    return lambda ledger, stored: 0
+
+
+@mutant(Reservation, "make", checks.a_settled_run_is_over)
+def settled_runs_go_on(right: Any) -> Any:
+    def make(self: Reservation, *plan: Any, resumed: bool) -> None:
+        if resumed:
+            self.begin = lambda: None  # type: ignore[method-assign]
+        else:
+            right(self, *plan, resumed=resumed)
+
+    return make

@@ -17,12 +17,12 @@ from reticent.accounting.events import to_json
 from reticent.checkpoint import Folder, refuse_changes
 from reticent.describing import described, optimized, scheduled
 from reticent.errors import BudgetSpent, ResumeError, SettingError
-from reticent.inside import Batch, Flat, Loss, Opening, Probe, Randomness, RoundSettings, Store, Task, Vault, as_store
+from reticent.inside import Batch, Flat, Opening, Probe, Randomness, RoundSettings, Store, Task, Vault, readable
 from reticent.inside.diagnostics import Diagnostics
 from reticent.inside.guard import Guard
 from reticent.inside.on_device import generator
 from reticent.loop import Loop
-from reticent.losses import cross_entropy
+from reticent.losses import LossLike, per_example
 from reticent.methods import Method, plan
 from reticent.methods.solving import tally
 from reticent.outside import TailAverage
@@ -67,7 +67,7 @@ class Run:
         batch_size: float,
         size: int | None = None,
         adjacency: str | None = None,
-        loss: Loss = cross_entropy,
+        loss: LossLike = None,
         rounds: int | None = None,
         epochs: float | None = None,
         budget: Budget | None = None,
@@ -83,7 +83,7 @@ class Run:
         checkpoint_seconds: float = 30.0,
         private_diagnostics: bool = False,
     ):
-        found = as_store(examples)
+        found, made_up, probes = readable(examples, model, probes)
         self.plan = plan(
             method,
             size=len(found) if size is None else size,
@@ -100,11 +100,12 @@ class Run:
         self._standing = Standing(self.plan.settings)
         self._average = TailAverage(average_last, self.plan.rounds)
         self._diagnostics = Diagnostics() if private_diagnostics else None
-        self._task = Task(model, loss, Flat(model), max_physical_batch_size, self._diagnostics)
+        self.loss = per_example(loss, model, made_up, probes)
+        self._task = Task(model, self.loss, Flat(model), max_physical_batch_size, self._diagnostics)
         refuse_unusable(optimizer, scheduler, self._task.flat, self.plan)
         self._watched = False
         self._folder = Folder(Path(folder), resume=resume, seconds=checkpoint_seconds) if folder is not None else None
-        self._open(found, self._describe(method, loss, seed), seed, probes)
+        self._open(found, self._describe(method, seed), seed, probes)
 
     def _open(self, examples: Store, description: dict[str, object], seed: int | None, probes: Batch | None) -> None:
         """Lock the examples up, check the model, and go on from the checkpoint if there is one."""
@@ -280,7 +281,7 @@ class Run:
         if self.scheduler is not None:
             self.scheduler.load_state_dict(tree["scheduler"])
 
-    def _describe(self, method: Method, loss: Loss, seed: int | None) -> dict[str, object]:
+    def _describe(self, method: Method, seed: int | None) -> dict[str, object]:
         return {
             "method": repr(method),
             "numbers": repr(self.plan.settings),
@@ -288,7 +289,7 @@ class Run:
             "delta": self.plan.price.delta,
             "adjacency": None if self.plan.adjacency == "zero-out" else self.plan.adjacency,  # as it always was
             "already": [to_json(event) for event in self.plan.already],
-            "loss": described(loss),
+            "loss": described(self.loss),
             "generator": generator(self._task.flat.vector.device),
             "parameters": self._task.flat.shapes(),
             "optimizer": type(self.optimizer).__qualname__,

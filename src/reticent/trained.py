@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from reticent.accounting import Guarantee
 from reticent.checkpoint import replace_file, unwritable
 from reticent.errors import ResumeError
+from reticent.evaluating import evaluate, predict
 from reticent.results import read_guarantee
 from reticent.results.fields import Fields, read_json
 
@@ -29,12 +29,16 @@ class Trained:
     about: dict[str, Any] = field(default_factory=dict)
 
     def predict(self, x: Any, *, batch_size: int = 1024) -> Tensor:
-        """The model's answers for `x`, in evaluation mode."""
+        """The model's answers for `x`, in evaluation mode: logits, or whatever it was trained to give."""
         return predict(self.model, x, batch_size=batch_size)
 
-    def evaluate(self, x: Any, y: Any) -> float:
-        """The share of right answers; say on which examples when you quote it."""
-        return accuracy(self.model, x, y)
+    def evaluate(self, x: Any, y: Any = None, *, task: str | None = None) -> dict[str, Any]:
+        """Metrics such as `["accuracy"]`, `["auc"]` or `["r2"]`, beside those of the majority or the mean.
+
+        Say on which examples when you quote them: on those that the model was trained on they are private.
+        """
+        known = self.about.get("loss", {})
+        return evaluate(self.model, x, y, task=task or known.get("task"), outputs=known.get("answers"))
 
     def save(self, folder: str | Path) -> None:
         """Write weights and guarantee into a folder; the weights load in plain PyTorch."""
@@ -61,20 +65,3 @@ def load(folder: str | Path, model: nn.Module) -> Trained:
     except RuntimeError as error:
         raise ResumeError(f"the weights in {path} belong to another model: {error}") from error
     return Trained(model, guarantee, card.need("rounds", int), card.need("kept", int), dict(about.data))
-
-
-def predict(model: nn.Module, x: Any, *, batch_size: int = 1024) -> Tensor:
-    """A model's answers for `x`, in evaluation mode, `batch_size` at a time."""
-    was_training = model.training
-    device = next(model.parameters()).device
-    model.eval()
-    try:
-        with torch.no_grad():
-            return torch.cat([model(part.to(device)).cpu() for part in torch.split(torch.as_tensor(x), batch_size)])
-    finally:
-        model.train(was_training)
-
-
-def accuracy(model: nn.Module, x: Any, y: Any) -> float:
-    """The share of right answers of a classifier."""
-    return float((predict(model, x).argmax(1) == torch.as_tensor(y)).double().mean())

@@ -17,6 +17,7 @@ from reticent import data, defences
 from reticent.accounting import Guarantee
 from reticent.checkpoint import make_folder, replace_file
 from reticent.errors import ResumeError, SettingError
+from reticent.evaluating import accuracy
 from reticent.experiments.normalising import charges, normalise
 from reticent.experiments.parts import model_of
 from reticent.experiments.recipe import Recipe, check
@@ -27,7 +28,7 @@ from reticent.methods.solving import rounds_in
 from reticent.optimizers import make_optimizer, make_scheduler
 from reticent.results import ANSWER, PlainSettings, Result, name_of, read_result
 from reticent.run import Run, Step
-from reticent.trained import Trained, accuracy
+from reticent.trained import Trained
 
 Progress = Callable[[Run, Step], None]
 PRIVATE = "private-diagnostics.jsonl"

@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reticent import accounting, attacks, audits, data, gradients, methods, models
+    from reticent import accounting, attacks, audits, data, gradients, losses, methods, models
     from reticent.accounting import Budget, Guarantee
     from reticent.fitting import fit
     from reticent.run import Run, Step
@@ -22,7 +22,7 @@ _HOME = {
     "fit": "reticent.fitting",
     "load": "reticent.trained",
 }
-_ROOMS = ("accounting", "attacks", "audits", "data", "gradients", "methods", "models")
+_ROOMS = ("accounting", "attacks", "audits", "data", "gradients", "losses", "methods", "models")
 
 __all__ = [
     "Budget",
@@ -37,6 +37,7 @@ __all__ = [
     "fit",
     "gradients",
     "load",
+    "losses",
     "methods",
     "models",
 ]

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import broken_checks
 import broken_mutants
+import loss_checks
+import loss_mutants
 import noise_checks
 import noise_mutants
 import pytest
@@ -16,10 +18,11 @@ from reticent.audits.verdict import PROBES
 from reticent.inside.planted import Bug, bugs
 from reticent.methods import dpsgd
 
-MUTANTS = [*broken_mutants.MUTANTS, *noise_mutants.MUTANTS]
+MUTANTS = [*broken_mutants.MUTANTS, *noise_mutants.MUTANTS, *loss_mutants.MUTANTS]
+CHECKS = [*broken_checks.CHECKS, *noise_checks.CHECKS, *loss_checks.CHECKS]
 
 
-@pytest.mark.parametrize("check", [*broken_checks.CHECKS, *noise_checks.CHECKS], ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_the_right_build_passes(check: Callable[[], None]) -> None:
     check()
 

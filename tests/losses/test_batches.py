@@ -56,6 +56,7 @@ FORMS: dict[str, Callable[[], Any]] = {
     "pandas": lambda: (pandas.DataFrame(X.numpy(), columns=NAMES), pandas.Series(Y.numpy())),
     "polars": lambda: (polars.DataFrame(X.numpy(), schema=NAMES), polars.Series(Y.numpy())),
     "dict of frames": lambda: {"x": pandas.DataFrame(X.double().numpy()), "y": pandas.Series(Y.numpy())},
+    "a dataset of ours": lambda: rt.data.Examples(X, Y),
     "backwards": lambda: (X.flip(0).numpy()[::-1], Y.flip(0).numpy()[::-1]),
 }
 

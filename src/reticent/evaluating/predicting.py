@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from reticent.errors import DataError
 from reticent.gradients.batches import map_tensors
-from reticent.inside import Batch, Store, readable
+from reticent.inside import Batch, Store, Tabular, readable
 from reticent.losses.calling import TARGETS, called, logits_of, parted
 
 
@@ -60,7 +60,7 @@ def answered(model: nn.Module, x: Any, batch_size: int) -> Iterator[tuple[Tensor
 def _store(model: nn.Module, x: Any) -> Store:
     """Tuples, dicts and datasets as they are trained on; anything else is one array of inputs."""
     parts = isinstance(x, list) and bool(x) and (isinstance(x[0], tuple | dict) or hasattr(x[0], "shape"))
-    whole = parts or isinstance(x, tuple | Mapping) or _is_dataset(x)
+    whole = parts or isinstance(x, tuple | Mapping | Tabular) or _is_dataset(x)
     return readable(x if whole else (x,), model)[0]
 
 

@@ -47,7 +47,7 @@ class Run:
     `already` lists what was released of the same examples before, such as normalisation statistics, and is part of the
     guarantee. `size` declares the number of examples: then all public numbers follow from it, whatever there really
     are, and the guarantee is for adding or removing one; otherwise their number is public. `probes` is a batch of
-    public rows that the model is checked with, where made-up ones of the same shapes will not do.
+    public rows that the model is checked with, where made-up ones of the same shapes will not do; `loss` is as in `fit`.
 
     >>> import torch, reticent as rt
     >>> net, x, y = nn.Linear(2, 2), torch.randn(100, 2), torch.zeros(100, dtype=torch.long)
@@ -97,13 +97,11 @@ class Run:
         )
         warn_of_weak_promise(self.plan.price, self.plan.settings.size)
         self.model, self.optimizer, self.scheduler = model, optimizer, scheduler
-        self._standing = Standing(self.plan.settings)
-        self._average = TailAverage(average_last, self.plan.rounds)
-        self._diagnostics = Diagnostics() if private_diagnostics else None
+        self._standing, self._average = Standing(self.plan.settings), TailAverage(average_last, self.plan.rounds)
+        self._diagnostics, self._watched = Diagnostics() if private_diagnostics else None, False
         self.loss = per_example(loss, model, made_up, probes)
         self._task = Task(model, self.loss, Flat(model), max_physical_batch_size, self._diagnostics)
         refuse_unusable(optimizer, scheduler, self._task.flat, self.plan)
-        self._watched = False
         self._folder = Folder(Path(folder), resume=resume, seconds=checkpoint_seconds) if folder is not None else None
         self._open(found, self._describe(method, seed), seed, probes)
 

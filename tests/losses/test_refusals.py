@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import reticent as rt
-from reticent.errors import DataError, ModelError, SettingError, UnknownName
+from reticent.errors import DataError, ModelError, PrivacyWarning, SettingError, UnknownName
 from reticent.losses import per_example
 
 X, YES, REAL = torch.randn(60, 4), torch.arange(60) % 2, torch.randn(60)
@@ -123,6 +123,8 @@ def test_whole_numbers_where_the_model_wants_floating_ones() -> None:
         run("cross_entropy", x=bytes_)
     with pytest.raises(DataError, match=r"torch.int64.*x.float\(\)"):
         run(None, x=bytes_.int())
+    with pytest.raises(DataError, match=r"torch.uint8.*x.float\(\)"):
+        run(lambda model, batch: none(model(batch[0]), batch[1]), x=bytes_)
 
 
 def test_a_model_that_wants_them_gets_bytes_as_they_are() -> None:
@@ -140,8 +142,34 @@ def test_no_parameters_and_hardly_any_noise() -> None:
         rt.fit(nn.ReLU(), (X, YES), epsilon=1.0, optimizer=lambda p: torch.optim.SGD(p, lr=1.0))
     with pytest.raises(SettingError, match="hides nothing: say 0"):
         rt.fit(nn.Linear(4, 2), (X, YES), epochs=1, noise_multiplier=1e-12)
-    promised = rt.fit(nn.Linear(4, 2), (X, YES), epochs=1, batch_size=20, noise_multiplier=1e-6).guarantee
-    assert promised.epsilon > 1e9
+    with pytest.warns(PrivacyWarning, match="next to nothing"):
+        rt.fit(nn.Linear(4, 2), (X, YES), epochs=1, batch_size=20, noise_multiplier=1e-6)
+
+
+class Moody(nn.Linear):
+    """It answers with something else where an example carries a mark."""
+
+    def forward(self, x: Tensor) -> Any:
+        output = super().forward(x)
+        return (output, output) if bool((x == 1234.5).any()) else output
+
+
+def test_an_answer_that_does_not_fit_tells_nothing_of_the_example() -> None:
+    """It counts for nothing, as any example that cannot be evaluated: an error would say that it is there."""
+    x = X.clone()
+    x[3] = 1234.5
+    for loss in (None, "cross_entropy", lambda o, t: functional.cross_entropy(o, t, reduction="none")):
+        sums = []
+        for rows in (x, x[torch.arange(60) != 3]):
+            torch.manual_seed(0)
+            model = Moody(4, 2)
+            sgd, y = torch.optim.SGD(model.parameters(), lr=1.0), torch.zeros(len(rows), dtype=torch.long)
+            quiet = rt.methods.dpsgd(noise_multiplier=0.0)
+            a_run = rt.Run(model, sgd, (rows, y), method=quiet, batch_size=len(rows), rounds=1, loss=loss, seed=0)
+            before = model.weight.detach().clone()
+            a_run.step()
+            sums.append((model.weight.detach() - before) * len(rows))
+        torch.testing.assert_close(*sums)
 
 
 def test_hardly_any_noise_is_priced_as_if_everybody_took_part() -> None:

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from torch import Tensor, nn
 
-from reticent.errors import ModelError
+from reticent.errors import ModelError, ReticentError
 from reticent.inside import Batch
 from reticent.losses.calling import called, logits_of, parted
 from reticent.losses.meeting import Kind, met
@@ -41,7 +41,16 @@ class Paired:
     """Whether the loss is given all that the model returns, not its logits."""
 
     def __call__(self, model: nn.Module, batch: Batch) -> Tensor:
-        """One number for each example."""
+        """One number for each example; what does not fit may be one record's doing, and counts for nothing then."""
+        inputs, target = parted(batch)
+        answer = called(model, inputs)
+        try:
+            return self.of(answer, target)
+        except ReticentError as refusal:  # of a round it would tell: what fails for all alike was tried before
+            raise ValueError(str(refusal)) from refusal
+
+    def tried(self, model: nn.Module, batch: Batch) -> Tensor:
+        """The same of made-up rows, for which it says what does not fit."""
         inputs, target = parted(batch)
         return self.of(called(model, inputs), target)
 
@@ -54,7 +63,7 @@ class Paired:
 
     def _for_each(self, values: Any, target: Any) -> Tensor:
         if isinstance(values, Tensor) and values.ndim == 0:
-            raise ModelError(f"{self.name} {_SCALAR}{_culprit(self.compare)}")
+            raise ModelError(f"the loss {self.name} {_SCALAR}{_culprit(self.compare)}")
         if not isinstance(values, Tensor) or values.ndim == 1:
             return values  # type: ignore[no-any-return]  # what is no tensor is refused by name, as of any loss
         flat = values.flatten(1)

@@ -37,7 +37,8 @@ def first_answer(model: nn.Module, rows: Sequence[Batch], ask: Callable[[Batch],
                 raise
             except Exception as reason:  # whatever a model says to rows that are none
                 reasons.append(reason)
-    raise explained(reasons[0], rows[0])
+    error = explained(reasons[0], rows[0])
+    raise error from (None if error is reasons[0] else reasons[0])
 
 
 def explained(reason: Exception, rows: Batch) -> Exception:
@@ -48,12 +49,10 @@ def explained(reason: Exception, rows: Batch) -> Exception:
         inputs = rows
     whole = next((part for part in tensors(inputs) if not part.is_floating_point() and not part.is_complex()), None)
     if whole is not None and isinstance(reason, RuntimeError):
-        error = DataError(
+        return DataError(
             f"the model does not take inputs of type {whole.dtype}: for images of bytes give x.float() / 255, for "
             f"other numbers x.float(); ids go to an nn.Embedding. It said: {str(reason).splitlines()[0]}"
         )
-        error.__cause__ = reason
-        return error
     reason.add_note("if the model runs on real rows only, give a few public ones as probes=")
     return reason
 
@@ -66,13 +65,15 @@ def understood(loss: Callable[..., Any], pair: Paired, model: nn.Module, rows: S
             try:
                 loss(model, batch)
                 return loss
-            except Exception:
+            except Exception as reason:
+                if asked and isinstance(whole := explained(reason, batch), DataError):
+                    raise whole from reason
                 if asked:
                     return loss  # what it says of these rows is for the check to judge
         for form in (replace(pair, whole=True), pair):
             with undisturbed(model), torch.no_grad():
                 try:
-                    form(model, batch)
+                    form.tried(model, batch)
                     return form
                 except ReticentError:
                     raise
@@ -87,9 +88,9 @@ def understood(loss: Callable[..., Any], pair: Paired, model: nn.Module, rows: S
 
 def refuse_one_size(loss: Paired, model: nn.Module, batch: Batch) -> None:
     """Refuse a loss that works for so many rows only: a weight for each place in a batch belongs to nobody."""
-    loss(model, batch)
+    loss.tried(model, batch)
     try:
-        loss(model, chosen(batch, torch.arange(size(batch) + 1) % size(batch)))
+        loss.tried(model, chosen(batch, torch.arange(size(batch) + 1) % size(batch)))
     except Exception as reason:
         raise ModelError(
             f"{loss.name} works for {size(batch)} rows and not for one more ({str(reason).splitlines()[0]}): weights "

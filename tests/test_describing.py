@@ -34,6 +34,10 @@ def bare(model: nn.Module, batch: Any, power: float = 1.0) -> Tensor:
     return cross_entropy(model, batch) ** power
 
 
+def pair(output: Tensor, target: Tensor, power: float = 1.0) -> Tensor:
+    return nn.functional.cross_entropy(output, target, reduction="none") ** power
+
+
 def a_run(
     folder: Path,
     loss: Any = cross_entropy,
@@ -63,6 +67,15 @@ CHANGES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ),
     ("loss", {"loss": weighted(0.5)}, {"loss": weighted(0.6)}),
     ("loss", {"loss": partial(bare, power=1.0)}, {"loss": partial(bare, power=2.0)}),
+    ("loss", {"loss": None}, {"loss": "multi_margin"}),
+    ("loss", {"loss": nn.CrossEntropyLoss()}, {"loss": nn.CrossEntropyLoss(label_smoothing=0.1)}),
+    ("loss", {"loss": nn.CrossEntropyLoss()}, {"loss": nn.CrossEntropyLoss(weight=torch.ones(2))}),
+    (
+        "loss",
+        {"loss": nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0]))},
+        {"loss": nn.CrossEntropyLoss(weight=torch.tensor([2.0, 1.0]))},
+    ),
+    ("loss", {"loss": partial(pair, power=1.0)}, {"loss": partial(pair, power=2.0)}),
     ("optimizer settings", {}, {"optimizer": partial(SGD, lr=0.2)}),
 ]
 
@@ -121,6 +134,11 @@ def with_table(table: Any) -> Callable[[int], Any]:
         (lambda x: x.relu(), lambda x: x.tanh()),
         (lambda x: [y + 1 for y in x], lambda x: [y + 2 for y in x]),
         (torch.sin, torch.cos),
+        (nn.HuberLoss(delta=1.0), nn.HuberLoss(delta=2.0)),
+        (nn.MSELoss(), nn.MSELoss(reduction="sum")),
+        (nn.MSELoss(), nn.L1Loss()),
+        (nn.BCEWithLogitsLoss(pos_weight=torch.ones(1)), nn.BCEWithLogitsLoss(pos_weight=torch.zeros(1))),
+        (nn.Linear(2, 1).requires_grad_(False), nn.Linear(2, 1).requires_grad_(False)),
         (np.sin, np.cos),
     ],
 )
@@ -187,3 +205,15 @@ def test_a_thing_that_holds_itself_is_described() -> None:
     table: list[Any] = []
     table.append(with_table(table))
     assert "with_table" in described(table)
+
+
+def test_the_name_of_a_loss_and_the_loss_are_one(tmp_path: Path) -> None:
+    """Nothing, a name, a class and a function that do the same go on from each other."""
+    a_run(tmp_path, loss=None).step()
+    for loss in ("cross_entropy", nn.CrossEntropyLoss(), nn.functional.cross_entropy):
+        a_run(tmp_path, loss=loss)
+
+
+def test_weights_that_are_learned_do_not_count() -> None:
+    assert described(nn.Linear(2, 1)) == described(nn.Linear(2, 1))
+    assert described(nn.Dropout(0.1)) != described(nn.Dropout(0.2))

@@ -35,7 +35,7 @@ def vector(run: rt.Run) -> Tensor:
 
 def test_learns_what_there_is_to_learn(blobs: Pair) -> None:
     trained = rt.fit(net(), blobs, epsilon=3.0, epochs=20, batch_size=50, lr=0.2, seed=0)
-    assert trained.evaluate(*blobs) > 0.9
+    assert trained.evaluate(*blobs)["accuracy"] > 0.9
     assert trained.guarantee.status == "proved"
     assert trained.guarantee.epsilon <= 3.0
 

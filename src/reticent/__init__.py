@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reticent import accounting, attacks, audits, data, gradients, methods, models
+    from reticent import accounting, attacks, audits, data, gradients, losses, methods, models
     from reticent.accounting import Budget, Guarantee
     from reticent.budgets import DatasetLedger
     from reticent.certificate import verify
@@ -31,7 +31,7 @@ _HOME = {
     "normalise": "reticent.normalised",
     "verify": "reticent.certificate",
 }
-_ROOMS = ("accounting", "attacks", "audits", "data", "gradients", "methods", "models")
+_ROOMS = ("accounting", "attacks", "audits", "data", "gradients", "losses", "methods", "models")
 
 __all__ = [
     "Budget",
@@ -48,6 +48,7 @@ __all__ = [
     "fit",
     "gradients",
     "load",
+    "losses",
     "methods",
     "models",
     "normalise",

@@ -25,6 +25,9 @@ _MOVING = {"optimizer", "last_epoch", "_step_count", "_last_lr", "_is_initial", 
 
 _DEEPEST = 8
 
+# What every module has: tables of its parts, hooks and its mode.
+_TORCHS_OWN = frozenset(vars(nn.Module()))
+
 
 def described(value: Any, depth: int = 0) -> str:
     """One line for a number, a container or anything callable: its name, code, constants, defaults and closure.
@@ -49,7 +52,7 @@ def described(value: Any, depth: int = 0) -> str:
     if isinstance(value, Tensor | np.ndarray):
         return _array(value)
     if isinstance(value, nn.Module):
-        return re.sub(r" at 0x[0-9a-f]+", "", repr(value))  # its weights are what is learned
+        return _module(value, again)
     if isinstance(value, type):
         return f"{value.__module__}.{value.__qualname__}"
     if isinstance(value, LRScheduler):
@@ -69,6 +72,21 @@ def _callable(value: Callable[..., Any], again: Callable[[Any], str]) -> str:
     inner = getattr(type(value), "__call__", None)  # noqa: B004 - its code is asked for, not whether there is any
     known = again(vars(value)) if hasattr(value, "__dict__") else ""
     return f"{type(value).__qualname__}({known}, {again(inner) if isinstance(inner, types.FunctionType) else ''})"
+
+
+def _module(value: nn.Module, again: Callable[[Any], str]) -> str:
+    """A module as it prints itself, with the settings that it does not print, and its tensors if none is learned."""
+    shown = re.sub(r" at 0x[0-9a-f]+", "", repr(value))
+    parts = {
+        path: {name: part for name, part in vars(module).items() if name not in _TORCHS_OWN}
+        for path, module in value.named_modules()
+    }
+    settings = {path: part for path, part in parts.items() if part}
+    if any(parameter.requires_grad for parameter in value.parameters()):
+        return f"{shown} with {again(settings)}"  # its weights are what is learned
+    tensors = {**dict(value.named_parameters()), **dict(value.named_buffers())}
+    code = [again(type(module).forward) for module in value.modules()]
+    return f"{shown} with {again(settings)}, {again(tensors)}, {again(sorted(set(code)))}"
 
 
 def _function(value: types.FunctionType, again: Callable[[Any], str]) -> str:

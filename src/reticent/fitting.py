@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
@@ -17,15 +18,17 @@ from reticent.accounting.adjacency import adjacency_of
 from reticent.budgets import DatasetBudget
 from reticent.data.arrays import as_arrays
 from reticent.errors import DataError, SettingError
-from reticent.inside import Batch, Loss, Tabular, as_store
-from reticent.losses import cross_entropy
+from reticent.evaluating import predict
+from reticent.inside import Batch, as_store, readable
+from reticent.losses import LossLike, Paired, about_loss, choose_loss, cross_entropy, per_example
+from reticent.losses.calling import parted
 from reticent.methods import Method, get
 from reticent.methods.planning import default_delta
 from reticent.normalised import Normalised, prepared
 from reticent.optimizers import make_optimizer
 from reticent.origins import Initial
 from reticent.run import Run, Step
-from reticent.trained import Trained, predict
+from reticent.trained import Trained
 
 
 def fit(
@@ -41,7 +44,7 @@ def fit(
     adjacency: str | None = None,
     lr: float | None = None,
     momentum: float = 0.9,
-    loss: Loss = cross_entropy,
+    loss: LossLike = None,
     optimizer: Callable[[Any], Optimizer] | None = None,
     scheduler: Callable[[Optimizer], LRScheduler] | None = None,
     seed: int | None = None,
@@ -68,6 +71,8 @@ def fit(
     `check_data=True` looks for such labels before training and names them: what it says is private.
 
     With a `folder` the run can be resumed, and the trained model is saved there with a card that `verify` checks.
+    `loss` is a name ("bce", "mse"), a loss of torch, or any function of (output, target) or (model, batch). Without
+    one it is chosen by the type of the targets and the number of outputs, and said on stderr.
 
     >>> x, y = torch.randn(500, 4), torch.randint(0, 2, (500,))
     >>> trained = fit(nn.Linear(4, 2), (x, y), epsilon=2.0, epochs=1, seed=0)
@@ -79,16 +84,15 @@ def fit(
     asked = examples if isinstance(examples, Normalised) else None
     examples = as_arrays(examples if asked is None else asked.examples, like=model)
     public = len(as_store(examples)) if size is None else size
+    made = make_optimizer(optimizer or chosen.optimizer, model, lr, momentum)
+    if loss is None:
+        loss, why = choose_loss(model, *readable(examples, model, probes)[1:])
+        print(f"reticent: no loss was given: {loss}, since {why}", file=sys.stderr)
     if check_data:
         _check_labels(model, examples, loss)
     bound = default_delta(public) if delta is None else delta
     budget = Budget(epsilon, bound, adjacency=relation) if epsilon is not None else None
     ready = prepared(model, examples, asked, budget)
-    made = (
-        optimizer(model.parameters())
-        if optimizer is not None
-        else make_optimizer(chosen.optimizer, model, lr, momentum)
-    )
     run = Run(
         ready.model,
         made,
@@ -115,7 +119,8 @@ def fit(
     for step in run:
         if progress is not None:
             progress(run, step)
-    trained = Trained.of(run, ready.about, getattr(examples, "preprocessing", None))
+    about = {**ready.about, "loss": about_loss(run.loss)}
+    trained = Trained.of(run, about, getattr(examples, "preprocessing", None))
     if folder is not None:
         trained.save(folder)
     return trained
@@ -136,17 +141,18 @@ def _without_options(method: Method, options: dict[str, Any]) -> Method:
     return method
 
 
-def _check_labels(model: nn.Module, examples: Any, loss: Loss) -> None:
+def _check_labels(model: nn.Module, examples: Any, loss: LossLike) -> None:
     """Labels outside what the model can answer would only fail in the middle of the run."""
-    pair = tuple(examples.as_columns()) if isinstance(examples, Tabular) else examples
-    if loss is not cross_entropy or not isinstance(pair, tuple | list) or len(pair) != 2 or len(pair[0]) == 0:
+    store, rows, _ = readable(examples, model)
+    wanted = per_example(loss, model, rows)
+    if not (wanted is cross_entropy or (isinstance(wanted, Paired) and wanted.kind == "classes")):
         return
-    first = pair[0][:1]
-    x, y = first if isinstance(first, Tensor) else torch.as_tensor(np.asarray(first)), torch.as_tensor(pair[1])
-    classes = predict(model, x).shape[-1]
-    low, high = int(y.min()), int(y.max())
-    if y.dtype.is_floating_point or low < 0 or high >= classes:
+    classes = predict(model, rows).shape[1]
+    everyone = np.array_split(np.arange(len(store)), -(-len(store) // store.at_once))
+    y = torch.cat([parted(store.take(part))[1].flatten() for part in everyone])
+    low, high = y.min().item(), y.max().item()
+    if y.is_floating_point() or low < 0 or high >= classes:
         raise DataError(
             f"labels must be whole numbers from 0 to {classes - 1}, as many as the model has outputs; "
-            f"found {y.dtype} from {low} to {high}. Renumber the labels, or give the model {high + 1} outputs."
+            f"found {y.dtype} from {low} to {high}. Renumber the labels, or give the model {int(high) + 1} outputs."
         )

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 from torch import nn
 from torch.optim import SGD, Adam, Optimizer
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
-from reticent.errors import UnknownName
+from reticent.errors import ModelError, UnknownName
 
 
-def make_optimizer(name: str, model: nn.Module, lr: float | None, momentum: float | None) -> Optimizer:
-    """The optimizer a method asks for, on the trainable parameters."""
+def make_optimizer(
+    name: str | Callable[[Any], Optimizer], model: nn.Module, lr: float | None, momentum: float | None
+) -> Optimizer:
+    """The optimizer of this name, or what makes one, on the trainable parameters."""
     trainable = [p for p in model.parameters() if p.requires_grad]
+    if not trainable:
+        raise ModelError(
+            f"{type(model).__name__} has no parameter that is trainable: give a model with some, or set requires_grad "
+            "on what is to be learned"
+        )
+    if not isinstance(name, str):
+        return name(model.parameters())
     match name:
         case "sgd":
             return SGD(trainable, lr=0.5 if lr is None else lr, momentum=momentum or 0.0)

@@ -18,12 +18,12 @@ from reticent.budgets import DatasetBudget
 from reticent.checkpoint import Folder, refuse_changes
 from reticent.describing import described_run
 from reticent.errors import BudgetSpent, ResumeError, SettingError
-from reticent.inside import Batch, Flat, Loss, Opening, Probe, Randomness, RoundSettings, Store, Task, Vault, as_store
+from reticent.inside import Batch, Flat, Opening, Probe, Randomness, RoundSettings, Store, Task, Vault, readable
 from reticent.inside.diagnostics import Diagnostics
 from reticent.inside.guard import Guard
 from reticent.inside.on_device import generator
 from reticent.loop import Loop
-from reticent.losses import cross_entropy
+from reticent.losses import LossLike, per_example
 from reticent.methods import Method
 from reticent.origins import Initial, mark, refuse_unsaid
 from reticent.outside import TailAverage
@@ -42,9 +42,9 @@ class Run:
     `already` lists what was released of the same examples before, such as normalisation statistics, and is part of the
     guarantee. `size` declares the number of examples: then all public numbers follow from it, whatever there really
     are, and the guarantee is for adding or removing one; otherwise their number is public. `probes` is a batch of
-    public rows that the model is checked with, where made-up ones of the same shapes will not do. `initial` says
-    whose the starting weights are: "public", or those of another run, and then budget and guarantee are for both.
-    `dataset` is charged for the whole plan before anything is released.
+    public rows that the model is checked with, where made-up ones of the same shapes will not do. `loss` is that of
+    `fit`. `initial` says whose the starting weights are: "public", or those of another run, and then budget and
+    guarantee are for both. `dataset` is charged for the whole plan before anything is released.
 
     >>> import torch, reticent as rt
     >>> net, x, y = nn.Linear(2, 2), torch.randn(100, 2), torch.zeros(100, dtype=torch.long)
@@ -64,7 +64,7 @@ class Run:
         batch_size: float,
         size: int | None = None,
         adjacency: str | None = None,
-        loss: Loss = cross_entropy,
+        loss: LossLike = None,
         rounds: int | None = None,
         epochs: float | None = None,
         budget: Budget | None = None,
@@ -82,7 +82,7 @@ class Run:
         checkpoint_seconds: float = 30.0,
         private_diagnostics: bool = False,
     ):
-        found = as_store(examples)
+        found, made_up, probes = readable(examples, model, probes)
         bill = make_bill(
             method,
             counted=len(found),
@@ -100,18 +100,17 @@ class Run:
         self.plan = bill.plan
         warn_of_weak_promise(self.plan.price, self.plan.settings.size)
         self.model, self.optimizer, self.scheduler = model, optimizer, scheduler
-        self._standing = Standing(self.plan.settings)
-        self._average = TailAverage(average_last, self.plan.rounds)
-        self._diagnostics = Diagnostics() if private_diagnostics else None
-        self._task = Task(model, loss, Flat(model), max_physical_batch_size, self._diagnostics)
+        self._standing, self._average = Standing(self.plan.settings), TailAverage(average_last, self.plan.rounds)
+        self._diagnostics, self._watched = Diagnostics() if private_diagnostics else None, False
+        self.loss = per_example(loss, model, made_up, probes)
+        self._task = Task(model, self.loss, Flat(model), max_physical_batch_size, self._diagnostics)
         refuse_unusable(optimizer, scheduler, self._task.flat, self.plan)
-        self._watched = False
         self._folder = Folder(Path(folder), resume=resume, seconds=checkpoint_seconds) if folder is not None else None
         self.bill = replace(bill, reservation=reserved(dataset, folder, seeded=seed is not None))
         self._description = described_run(
             method,
             self.plan,
-            loss,
+            self.loss,
             optimizer,
             scheduler,
             seed=seed,

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, overload
 
-import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save
@@ -23,13 +22,13 @@ from reticent.certificate import CARD, WEIGHTS, Card, Charged, read_card
 from reticent.certificate.card import LEDGERS, digest_of
 from reticent.checkpoint import make_folder, replace_file
 from reticent.data import Preprocessing
-from reticent.data.arrays import as_array
 from reticent.data.features.extractors import features_of
 from reticent.data.loading.npz import ArraySchema
 from reticent.data.loading.opening import STORED, read_stored
 from reticent.data.preprocessing import names_of
 from reticent.data.tables.frames import DataFrame
 from reticent.errors import DataError, FileWarning, ResumeError
+from reticent.evaluating import evaluate, predict
 from reticent.models import Blueprint
 from reticent.normalised import in_front
 from reticent.origins import mark
@@ -60,7 +59,7 @@ class Trained:
     def predict(self, x: Any, *, batch_size: int = 1024) -> Tensor | list[str]:
         """The model's answers for `x`, in evaluation mode; for a file or a data frame, the names of the classes."""
         if self.preprocessing is None or not self.preprocessing.accepts(x):
-            return predict(self.model, as_array(x, like=self.model), batch_size=batch_size)
+            return predict(self.model, x, batch_size=batch_size)
         return names_of(self.preprocessing.classes, predict(self.model, self.inputs(x), batch_size=batch_size))
 
     def inputs(self, source: Any) -> Tensor:
@@ -73,9 +72,13 @@ class Trained:
         x, features = self.preprocessing.apply(source), self.about.get("network", {}).get("features")
         return x if features is None else features_of(x, str(features))
 
-    def evaluate(self, x: Any, y: Any) -> float:
-        """The share of right answers; say on which examples when you quote it."""
-        return accuracy(self.model, x, y)
+    def evaluate(self, x: Any, y: Any = None, *, task: str | None = None) -> dict[str, Any]:
+        """Metrics such as `["accuracy"]`, `["auc"]` or `["r2"]`, beside those of the majority or the mean.
+
+        Say on which examples when you quote them: on those that the model was trained on they are private.
+        """
+        known = self.about.get("loss", {})
+        return evaluate(self.model, x, y, task=task or known.get("task"), outputs=known.get("answers"))
 
     @staticmethod
     def of(run: Run, about: Mapping[str, object] | None = None, preprocessing: Preprocessing | None = None) -> Trained:
@@ -178,20 +181,3 @@ def _network(about: Fields, model: nn.Module | None, path: Path) -> nn.Module:
         return Blueprint.from_json(network.data).build()
     shape = about.data.get("normalised")
     return in_front(model, tuple(shape)) if isinstance(shape, list) else model
-
-
-def predict(model: nn.Module, x: Any, *, batch_size: int = 1024) -> Tensor:
-    """A model's answers for `x`, in evaluation mode, `batch_size` at a time."""
-    was_training = model.training
-    device = next(model.parameters()).device
-    model.eval()
-    try:
-        with torch.no_grad():
-            return torch.cat([model(part.to(device)).cpu() for part in torch.split(torch.as_tensor(x), batch_size)])
-    finally:
-        model.train(was_training)
-
-
-def accuracy(model: nn.Module, x: Any, y: Any) -> float:
-    """The share of right answers of a classifier."""
-    return float((predict(model, x).argmax(1) == torch.as_tensor(y)).double().mean())

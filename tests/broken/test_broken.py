@@ -10,6 +10,8 @@ import budget_checks
 import budget_mutants
 import file_checks
 import file_mutants
+import loss_checks
+import loss_mutants
 import noise_checks
 import noise_mutants
 import pytest
@@ -20,8 +22,20 @@ from reticent.audits.verdict import PROBES
 from reticent.inside.planted import Bug, bugs
 from reticent.methods import dpsgd
 
-MUTANTS = [*broken_mutants.MUTANTS, *noise_mutants.MUTANTS, *file_mutants.MUTANTS, *budget_mutants.MUTANTS]
-CHECKS = [*broken_checks.CHECKS, *noise_checks.CHECKS, *file_checks.CHECKS, *budget_checks.CHECKS]
+MUTANTS = [
+    *broken_mutants.MUTANTS,
+    *noise_mutants.MUTANTS,
+    *file_mutants.MUTANTS,
+    *budget_mutants.MUTANTS,
+    *loss_mutants.MUTANTS,
+]
+CHECKS = [
+    *broken_checks.CHECKS,
+    *noise_checks.CHECKS,
+    *file_checks.CHECKS,
+    *budget_checks.CHECKS,
+    *loss_checks.CHECKS,
+]
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)

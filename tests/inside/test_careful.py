@@ -196,8 +196,3 @@ def test_a_record_of_another_kind_is_no_error_in_a_folder(blobs: Pair, tmp_path:
             folder=f"{tmp_path}/{len(record[0])}",
         )
         assert len(list(run)) == 2
-
-
-def test_a_dict_of_columns_is_refused(blobs: Pair) -> None:
-    with pytest.raises(DataError, match="dict of columns"):
-        rt.fit(nn.Linear(4, 2), {"x": blobs[0], "y": blobs[1]}, epochs=1, batch_size=5, epsilon=3.0)

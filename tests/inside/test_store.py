@@ -9,7 +9,7 @@ from torch import nn
 
 import reticent as rt
 from reticent.inside import as_store
-from reticent.inside.store import MOST_BYTES, MOST_EXAMPLES
+from reticent.inside.columns import MOST_BYTES, MOST_EXAMPLES
 
 
 @pytest.mark.parametrize(("width", "expected"), [(1, MOST_EXAMPLES), (1000, MOST_BYTES // 4008), (2**23, 1)])
@@ -36,5 +36,5 @@ def test_parts_change_no_answer(monkeypatch, bytes_at_once):
         return torch.cat([parameter.detach().flatten() for parameter in trained.model.parameters()])
 
     whole = weights()
-    monkeypatch.setattr(sys.modules["reticent.inside.store"], "MOST_BYTES", bytes_at_once)
+    monkeypatch.setattr(sys.modules["reticent.inside.columns"], "MOST_BYTES", bytes_at_once)
     torch.testing.assert_close(weights(), whole, rtol=1e-4, atol=1e-5)

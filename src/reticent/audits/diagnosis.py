@@ -18,10 +18,10 @@ from reticent.audits.findings import Finding
 from reticent.errors import PrivacyWarning, ReticentError
 from reticent.gradients import norms
 from reticent.gradients.batches import chosen, map_tensors, size
-from reticent.inside import Batch, Loss, Opening, as_store
+from reticent.inside import Batch, Loss, Opening, readable
 from reticent.inside.guard import Guard
 from reticent.inside.store import leaves
-from reticent.losses import cross_entropy
+from reticent.losses import LossLike, per_example
 from reticent.methods import dpsgd
 from reticent.run import Run
 
@@ -53,7 +53,7 @@ class Diagnosis:
 
 
 def doctor(
-    model: nn.Module, examples: object, loss: Loss = cross_entropy, *, rows: int = 24, rounds: int = 3, seed: int = 0
+    model: nn.Module, examples: object, loss: LossLike = None, *, rows: int = 24, rounds: int = 3, seed: int = 0
 ) -> Diagnosis:
     """Train briefly on neighbouring datasets with frozen randomness, and compare what was sealed and what came out.
 
@@ -62,15 +62,15 @@ def doctor(
     >>> x, y = torch.randn(40, 3), torch.arange(40) % 2
     >>> doctor(nn.Linear(3, 2), (x, y)).healthy
     True
-    >>> def shared(model, batch):
-    ...     return cross_entropy(model, batch) / len(batch[0])
+    >>> def shared(output, target):
+    ...     return nn.functional.cross_entropy(output, target, reduction="none") / len(target)
     >>> doctor(nn.Linear(3, 2), (x, y), shared).healthy
     False
     """
-    store = as_store(examples)
+    store, made_up, _ = readable(examples, model)
     rng = np.random.default_rng(seed)
     index = np.sort(rng.choice(len(store), min(rows, len(store)), replace=False))
-    patient = Patient(copy.deepcopy(model), loss, store.take(index), rounds, seed)
+    patient = Patient(copy.deepcopy(model), per_example(loss, model, made_up), store.take(index), rounds, seed)
     looks: dict[str, Callable[[], Finding]] = {
         "each example alone": patient.alone,
         "whose gradient it is": patient.whose,

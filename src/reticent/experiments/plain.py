@@ -15,13 +15,14 @@ from torch.optim import Adam
 from reticent.accounting import Guarantee
 from reticent.checkpoint import Folder
 from reticent.data import Dataset, Examples
+from reticent.evaluating import accuracy
 from reticent.experiments.normalising import normalise
 from reticent.experiments.parts import model_of
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.training import examples, finish
 from reticent.methods.planning import default_delta
 from reticent.results import PlainSettings, Result
-from reticent.trained import Trained, accuracy
+from reticent.trained import Trained
 
 BATCH_SIZE = 64
 RATES = (0.001, 0.004, 0.016, 0.064)

@@ -23,12 +23,13 @@ from reticent.accounting.events import from_json
 from reticent.accounting.ledger import read_entries
 from reticent.accounting.pricing import Accountant
 from reticent.data import Dataset
+from reticent.evaluating import predict
 from reticent.experiments.parts import model_of
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.stored import recipe_of
 from reticent.experiments.training import examples, set_aside
 from reticent.results import ClassAccuracy, LedgerFacts, Machine, Result
-from reticent.trained import load, predict
+from reticent.trained import load
 
 PACKAGES = ("torch", "numpy", "scipy", "dp-accounting")
 POINTS = 12

@@ -18,6 +18,7 @@ from reticent.budgets import DatasetBudget
 from reticent.certificate import CARD
 from reticent.checkpoint import make_folder
 from reticent.errors import ResumeError, SettingError
+from reticent.evaluating import accuracy
 from reticent.experiments.normalising import charges, normalise
 from reticent.experiments.parts import blueprint_of, model_of
 from reticent.experiments.recipe import Recipe, check
@@ -29,7 +30,7 @@ from reticent.optimizers import make_optimizer, make_scheduler
 from reticent.results import ANSWER, PlainSettings, Result, name_of, read_result
 from reticent.results.sealing import seal
 from reticent.run import Run, Step
-from reticent.trained import Trained, accuracy
+from reticent.trained import Trained
 
 Progress = Callable[[Run, Step], None]
 PRIVATE = "private-diagnostics.jsonl"

@@ -1,6 +1,7 @@
 """The inner room: code here may see examples, and lets nothing out except through the vault's door."""
 
 from reticent.inside.bounds import Bound, Clip, Normalise
+from reticent.inside.converting import converted, readable
 from reticent.inside.dpagd import BestOf, StepScores
 from reticent.inside.dpis import ByNorm, FreshNorms, ImportanceSettings, NormTotal, UnitDirection, UnitSum
 from reticent.inside.drawn import Drawn
@@ -59,4 +60,6 @@ __all__ = [
     "UnitSum",
     "Vault",
     "as_store",
+    "converted",
+    "readable",
 ]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 import torch
@@ -14,17 +14,13 @@ from torch.utils.data import Dataset, default_collate
 
 from reticent.errors import DataError
 from reticent.gradients.batches import map_tensors, tensors
+from reticent.inside.columns import MOST_EXAMPLES, Columns
 
 Batch = Any
 """What a model is given: a tensor, or a tuple, list or dict of tensors whose first axis is the example."""
 
 
 Device = torch.device | str
-
-
-# Bounds of what is fetched at a time, however large a draw is. Larger blocks than this would take fresh pages from the
-# system each time, which costs several times what copying the examples does.
-MOST_BYTES, MOST_EXAMPLES = 2**24, 8192
 
 
 class Store(Protocol):
@@ -49,34 +45,6 @@ class Tabular(Protocol):
     def as_columns(self) -> Sequence[Any]:
         """The arrays, of one length."""
         ...
-
-
-class Columns:
-    """Examples as arrays of equal length, such as (x, y); memory-mapped ones stay on disk."""
-
-    def __init__(self, columns: Sequence[Any]):
-        self._columns = [column if isinstance(column, np.ndarray) else torch.as_tensor(column) for column in columns]
-        sizes = {len(column) for column in self._columns}
-        if len(sizes) != 1:
-            raise DataError(f"the columns have different lengths: {sorted(sizes)}; give one entry to each example")
-
-    def __len__(self) -> int:
-        return len(self._columns[0])
-
-    @property
-    def at_once(self) -> int:
-        """As many as fit."""
-        each = sum(column.nbytes // max(len(column), 1) for column in self._columns)
-        return max(1, min(MOST_BYTES // max(each, 1), MOST_EXAMPLES))
-
-    def take(self, index: NDArray[np.int64]) -> tuple[Tensor, ...]:
-        """The rows of these numbers from every column."""
-        return tuple(
-            torch.from_numpy(np.ascontiguousarray(column[index]))
-            if isinstance(column, np.ndarray)
-            else column[torch.from_numpy(index)]
-            for column in self._columns
-        )
 
 
 class Mapped:
@@ -219,19 +187,19 @@ def blank(batch: Batch, rows: int) -> Batch:
 
 
 def as_store(examples: Any) -> Store:
-    """A store for a tuple of arrays or tensors, a single array, or a map-style dataset.
+    """A store for arrays or tensors, alone, in a tuple or in a dict, for a list of records, or a map-style dataset.
 
     >>> xs = as_store((np.zeros((5, 2), np.float32), np.arange(5)))
     >>> len(xs), xs.take(np.array([1, 3]))[1]
     (5, tensor([1, 3]))
+    >>> as_store({"x": torch.zeros(5, 2), "labels": torch.arange(5)}).take(np.array([4]))["labels"]
+    tensor([4])
     """
-    if isinstance(examples, dict):
-        raise DataError(
-            "a dict of columns is not read: give a tuple such as (x, y), or a Dataset whose items are dicts"
-        )
     if isinstance(examples, np.ndarray | Tensor):
         found: Store = Columns([examples])
-    elif isinstance(examples, tuple | list):
+    elif isinstance(examples, list) and examples and isinstance(examples[0], tuple | dict):
+        found = Mapped(cast("Dataset[object]", examples))
+    elif isinstance(examples, tuple | list | Mapping):
         found = Columns(examples)
     elif isinstance(examples, Tabular):
         found = Columns(examples.as_columns())

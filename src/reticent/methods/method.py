@@ -22,6 +22,9 @@ from reticent.inside import (
 )
 from reticent.outside import Adaptive, Averaged, Charge, Control, Direction, Gate, Open, Steady
 
+LEAST_NOISE = 1e-9
+"""Below this, epsilon has more than eighteen digits, and accountants run out of theirs."""
+
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Method:
@@ -52,6 +55,11 @@ class Method:
         require(
             self.noise_multiplier is None or 0 <= self.noise_multiplier < math.inf,
             f"noise_multiplier must be 0 or more and finite, not {self.noise_multiplier}",
+        )
+        require(
+            not self.noise_multiplier or self.noise_multiplier >= LEAST_NOISE,
+            f"noise_multiplier is {self.noise_multiplier}, which hides nothing: say 0 to train without privacy, or use "
+            "more; 0.5 to 10 is usual",
         )
 
     def __repr__(self) -> str:

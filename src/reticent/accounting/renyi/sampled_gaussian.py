@@ -16,6 +16,10 @@ from reticent.accounting.losses.pair import log_absent, log_ratio
 
 Array = NDArray[np.float64]
 
+HARDLY_ANY = 0.01
+"""Below this noise, where epsilon is in the thousands, a draw is priced as if everybody took part: never less than it
+costs (the divergence is quasi-convex), and the nodes of the rule, of which there are 1/noise^2, need no memory."""
+
 
 def subsampled_gaussian(rate: float, noise_multiplier: float, orders: Array) -> Array:
     """The Renyi divergence of one step at each order (Mironov, Talwar & Zhang 2019, section 3.3).
@@ -30,7 +34,7 @@ def subsampled_gaussian(rate: float, noise_multiplier: float, orders: Array) -> 
         return np.zeros(len(orders))
     if noise_multiplier == 0:
         return np.full(len(orders), np.inf)
-    if rate == 1:
+    if rate == 1 or noise_multiplier < HARDLY_ANY:
         return orders / 2 / noise_multiplier**2
     whole = orders == np.floor(orders)
     log_excess = np.empty(len(orders))

@@ -1,0 +1,84 @@
+"""Predicting: a model's answers for examples in any form that it can be trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from reticent.errors import DataError
+from reticent.gradients.batches import map_tensors
+from reticent.inside import Batch, Store, Tabular, readable
+from reticent.losses.calling import TARGETS, called, logits_of, parted
+
+
+def predict(model: nn.Module, x: Any, *, batch_size: int = 1024) -> Tensor:
+    """A model's answers for `x`, in evaluation mode, `batch_size` at a time; targets that are there are left out.
+
+    >>> predict(nn.Identity(), [[1.0, 2.0], [3.0, 4.0]])
+    tensor([[1., 2.],
+            [3., 4.]])
+    """
+    return torch.cat([output for output, _ in answered(model, x, batch_size)])
+
+
+def answers(model: nn.Module, x: Any, y: Any = None, *, batch_size: int = 1024) -> tuple[Tensor, Tensor]:
+    """A model's answers with the targets, from two arguments or from examples that hold both."""
+    if y is not None:
+        outputs = predict(model, x, batch_size=batch_size)
+        targets = _single(y)
+    else:
+        pairs = list(answered(model, x, batch_size))
+        found = [target for _, target in pairs if isinstance(target, Tensor)]
+        if len(found) < len(pairs):
+            raise DataError("there are no targets to compare with: give evaluate(x, y), or examples that hold both")
+        outputs, targets = torch.cat([output for output, _ in pairs]), torch.cat(found)
+    if len(outputs) != len(targets):
+        raise DataError(f"{len(outputs)} inputs but {len(targets)} targets: give one target for each input")
+    return outputs, targets
+
+
+def answered(model: nn.Module, x: Any, batch_size: int) -> Iterator[tuple[Tensor, Batch]]:
+    """The answers batch by batch, each with its targets if there are any."""
+    was_training, first = model.training, next(model.parameters(), None)
+    device = torch.device("cpu") if first is None else first.device
+    store = _store(model, x)
+    model.eval()
+    try:
+        with torch.no_grad():
+            for start in range(0, len(store), batch_size):
+                batch = store.take(np.arange(start, min(start + batch_size, len(store))))
+                inputs, target = _apart(batch)
+                yield logits_of(called(model, map_tensors(inputs, lambda part: part.to(device)))).cpu(), target
+    finally:
+        model.train(was_training)
+
+
+def _store(model: nn.Module, x: Any) -> Store:
+    """Tuples, dicts and datasets as they are trained on; anything else is one array of inputs."""
+    parts = isinstance(x, list) and bool(x) and (isinstance(x[0], tuple | dict) or hasattr(x[0], "shape"))
+    whole = parts or isinstance(x, tuple | Mapping | Tabular) or _is_dataset(x)
+    return readable(x if whole else (x,), model)[0]
+
+
+def _is_dataset(x: Any) -> bool:
+    array = isinstance(x, list) or hasattr(x, "shape") or hasattr(x, "to_numpy")
+    return not array and hasattr(x, "__getitem__") and hasattr(x, "__len__")
+
+
+def _single(y: Any) -> Tensor:
+    store = readable((y,), nn.Identity())[0]
+    (targets,) = store.take(np.arange(len(store)))
+    return targets  # type: ignore[no-any-return]
+
+
+def _apart(batch: Batch) -> tuple[Batch, Batch | None]:
+    """Inputs and targets; a single array and a dict without targets are all inputs."""
+    if isinstance(batch, Mapping) and not any(name in batch for name in TARGETS):
+        return batch, None
+    if isinstance(batch, tuple | list) and len(batch) == 1:
+        return batch[0], None
+    return (batch, None) if isinstance(batch, Tensor) else parted(batch)

@@ -21,8 +21,8 @@ def predict(
     """Say which class each row of new data belongs to; the rows are read as those of training were."""
     from reticent.data.loading.images import image_files
     from reticent.data.preprocessing import names_of
+    from reticent.evaluating import predict as answers_of
     from reticent.trained import load
-    from reticent.trained import predict as answers_of
 
     trained = load(run)
     answers = answers_of(trained.model, trained.inputs(data))

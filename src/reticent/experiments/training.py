@@ -224,11 +224,11 @@ def defended(recipe: Recipe, dataset: data.Dataset) -> Trained:
 def _finished(out: Path, recipe: Recipe, resume: bool) -> Result | None:
     """What came of a finished run, if that is what the folder holds and resuming was asked for."""
     make_folder(out)
-    if not (out / ANSWER).exists() or not (out / CARD).exists():  # the card is written last
+    if not (out / ANSWER).exists():
         return None
     if not resume:
         raise ResumeError(f"{out} holds a finished run: give another folder, or --resume to see its result")
     result = read_result(out)
     if recipe_of(result) != recipe:
         raise ResumeError(f"{out} holds a finished run of another recipe: give another folder")
-    return result
+    return result if (out / CARD).exists() else None  # the card is written last

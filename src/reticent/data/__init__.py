@@ -15,7 +15,7 @@ from reticent.data.preprocessing import Preprocessing
 from reticent.data.sets.imdb import imdb_texts, imdb_words
 from reticent.data.sets.vectors import glove
 from reticent.data.splits import AttackSplit, attack_split, without_duplicates
-from reticent.data.tables.proposing import Proposal, propose
+from reticent.data.tables.proposing import ProposedSchema, propose
 from reticent.data.tables.schema import Schema, check, read_schema, table
 from reticent.data.tables.writing import to_toml
 
@@ -26,7 +26,7 @@ __all__ = [
     "Examples",
     "Planted",
     "Preprocessing",
-    "Proposal",
+    "ProposedSchema",
     "Scattering",
     "Schema",
     "as_examples",

@@ -13,7 +13,7 @@ from reticent.data.loading.images import ImageSchema, propose_images
 from reticent.data.loading.npz import ArraySchema, propose_arrays, read_npz
 from reticent.data.preprocessing import Preprocessing
 from reticent.data.tables.frames import SUFFIXES
-from reticent.data.tables.proposing import Proposal, propose
+from reticent.data.tables.proposing import ProposedSchema, propose
 from reticent.data.tables.schema import Schema, read_toml
 from reticent.errors import DataError
 
@@ -82,7 +82,7 @@ def schema_for(name: str, declared: Declaration) -> Schema | ImageSchema | Array
     )
 
 
-def propose_for(name: str, *, label: str | None = None, names: tuple[str, ...] = ()) -> Proposal:
+def propose_for(name: str, *, label: str | None = None, names: tuple[str, ...] = ()) -> ProposedSchema:
     """A schema for the file or folder at a path."""
     path = Path(name)
     if not path.exists():
@@ -90,10 +90,10 @@ def propose_for(name: str, *, label: str | None = None, names: tuple[str, ...] =
     if path.is_dir():
         images = propose_images(_training(path))
         content = {key: value for key, value in images.to_json().items() if key not in ("kind", "accepted")}
-        return Proposal(content, {str(path): ("size", "channels", "classes")})
+        return ProposedSchema(content, {str(path): ("size", "channels", "classes")})
     if name.lower().endswith(ARRAYS):
         arrays, read = propose_arrays(read_npz(path), name)
-        return Proposal({"classes": list(arrays.classes)}, {"y": ("classes",)} if read else {})
+        return ProposedSchema({"classes": list(arrays.classes)}, {"y": ("classes",)} if read else {})
     return propose(path, label=label, names=names)
 
 

@@ -35,7 +35,7 @@ _SPELLED = ({"true", "false"}, {"yes", "no"}, {"t", "f"}, {"y", "n"}, {"0", "1"}
 
 
 @dataclass(frozen=True)
-class Proposal:
+class ProposedSchema:
     """What a schema could say; `read` names the keys that were found out from the records, column by column."""
 
     content: Entry
@@ -45,7 +45,7 @@ class Proposal:
     def told(self) -> str:
         """In words, what was read from the records.
 
-        >>> Proposal({}, {"age": ("low", "high"), "ward": ("values",), "ill": ("classes",)}).told()
+        >>> ProposedSchema({}, {"age": ("low", "high"), "ward": ("values",), "ill": ("classes",)}).told()
         "ranges of 1 column, categories of 1 column, the classes of 'ill'"
         """
         kinds = {"ranges": "low", "categories": "values", "that cells are missing": "indicator"}
@@ -57,7 +57,7 @@ class Proposal:
         return ", ".join(parts) or "nothing but the header and the types"
 
 
-def propose(source: Table, *, label: str | None = None, names: Sequence[str] = ()) -> Proposal:
+def propose(source: Table, *, label: str | None = None, names: Sequence[str] = ()) -> ProposedSchema:
     """A schema for a table; the label is the column of this name, of a usual one, or the last.
 
     >>> found = propose({"age": [31, 57], "ward": ["north", "south"], "ill": ["no", "yes"]})
@@ -89,7 +89,7 @@ def propose(source: Table, *, label: str | None = None, names: Sequence[str] = (
         "columns": columns,
     }
     told = {name: keys for name, keys in read.items() if keys}
-    return Proposal(found, {**told, named: ("classes",)}, {name: note for name, note in notes.items() if note})
+    return ProposedSchema(found, {**told, named: ("classes",)}, {name: note for name, note in notes.items() if note})
 
 
 def _opened(source: Table, names: Sequence[str]) -> tuple[Entry, Frame]:

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
-from reticent.data.tables.proposing import Proposal
+from reticent.data.tables.proposing import ProposedSchema
 
 READ = "# READ FROM THE RECORDS"
 HEAD = """\
@@ -19,10 +19,11 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
-def to_toml(found: Proposal) -> str:
+def to_toml(found: ProposedSchema) -> str:
     """The text of a schema file.
 
-    >>> text = to_toml(Proposal({"label": "y", "columns": {"age": {"low": 0, "high": 9}}}, {"age": ("low", "high")}))
+    >>> columns = {"age": {"low": 0, "high": 9}}
+    >>> text = to_toml(ProposedSchema({"label": "y", "columns": columns}, {"age": ("low", "high")}))
     >>> print(text[text.index("[") :], end="")
     [columns.age]
     low = 0    # READ FROM THE RECORDS

@@ -140,7 +140,7 @@ class Run:
             ledger=ledger,
             allowance=self.plan.allowance(),
             device=self._task.flat.vector.device,
-            guard=(guard := Guard(self.model)),
+            guard=(guard := Guard(self.model, self._task.loss, self._task.flat.vector)),
         )
         self._loop = Loop(self.plan.method, self._vault, self._task, self.optimizer, self.scheduler, self._randomness)
         # Releases that share a ledger line are not sealed one by one: to repeat them takes all the same examples.

@@ -11,7 +11,7 @@ from torch.optim import LBFGS, Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from reticent.accounting import Price
-from reticent.errors import PrivacyWarning, SettingError
+from reticent.errors import PrivacyWarning, ReticentError, SettingError
 from reticent.gradients import check
 from reticent.inside import Batch, Flat, Task
 from reticent.inside.guard import Guard
@@ -65,5 +65,13 @@ def check_model(task: Task, made_up: Batch, probes: Batch | None, guard: Guard) 
     most = max(COMPANY, task.max_physical_batch_size or 0)
     check(task.model, task.loss, made_up, probes=probes, most=min(most, 4 * COMPANY))
     # Only now: what a model makes once, in its first pass, is not of the examples.
-    with guard(), torch.no_grad(), suppress(Exception):
-        task.loss(task.model, made_up if probes is None else probes)
+    rows = made_up if probes is None else probes
+    with suppress(Exception), torch.random.fork_rng(devices=[]), torch.no_grad():
+        task.loss(task.model, rows)  # and ends what a pass that failed has left open
+    try:
+        with guard(), torch.no_grad():
+            task.loss(task.model, rows)
+    except ReticentError:
+        raise
+    except Exception:
+        return  # what was to be said of it is said by the check

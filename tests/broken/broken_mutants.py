@@ -465,7 +465,7 @@ def shadows_of_another_size(right: Any) -> Any:
 
 @mutant(Guard, "_undo", checks.nothing_outlives_a_query)
 def forward_may_write(_right: Any) -> Any:
-    return lambda self, held, versions: None
+    return lambda self, values: None
 
 
 @mutant(Flat, "refuse_moved", checks.moved_models_are_refused)
@@ -500,12 +500,12 @@ def delta_rounded_to_the_nearest(_right: Any) -> Any:
 
 @mutant(vault, "carefully", checks.bad_records_tell_nothing)
 def errors_name_the_record(_right: Any) -> Any:
-    return lambda query, drawn: query.answer(drawn)
+    return lambda query, drawn, guard: query.answer(drawn)
 
 
 @mutant(vault, "look_again", checks.real_rows_are_looked_at_again)
 def nobody_looks_again(_right: Any) -> Any:
-    return lambda query, drawn, rng: None
+    return lambda *_: None
 
 
 @mutant(store, "fitted", checks.odd_records_change_no_other)

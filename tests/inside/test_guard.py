@@ -133,7 +133,7 @@ def test_words_that_rescale_their_vectors_are_found() -> None:
 
 
 def test_a_large_frozen_tensor_is_wiped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reticent.inside.guard._COPIED_BYTES", 4)
+    monkeypatch.setattr("reticent.inside.guarding.values.COPIED_BYTES", 4)
     model = MovingMean()
     model.average.data.fill_(3.0)
     with pytest.raises(ModelError, match="average"), Guard(model)():

@@ -51,10 +51,10 @@ def test_it_is_looked_at_again_later(marked: Pair, monkeypatch: pytest.MonkeyPat
     seen: list[int] = []
     right = module.look_again
 
-    def after_the_first(query: object, drawn: object, rng: object) -> None:
+    def after_the_first(*asked: object) -> None:
         seen.append(1)
         if len(seen) > 1:
-            right(query, drawn, rng)  # type: ignore[arg-type]
+            right(*asked)  # type: ignore[arg-type]
 
     monkeypatch.setattr("reticent.inside.vault.look_again", after_the_first)
     with pytest.raises(ModelError, match="must not be released"):

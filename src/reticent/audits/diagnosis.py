@@ -126,7 +126,7 @@ class Patient:
 
     def kept(self) -> Finding:
         """A pass of real rows leaves no trace in the model."""
-        with Guard(self.model)(), torch.no_grad():
+        with Guard(self.model, self.loss)(), torch.no_grad():
             self.loss(self.model, self.batch)
         return Finding("nothing is kept", True, "a pass leaves parameters, buffers and attributes as they were")
 

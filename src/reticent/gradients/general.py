@@ -11,9 +11,11 @@ from typing import TypeAlias
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
+from torch.overrides import TorchFunctionMode
 
 from reticent.errors import ModelError
 from reticent.gradients.batches import Batch, map_tensors, rows, size
+from reticent.gradients.following import Args, Function, Kwargs
 from reticent.gradients.forms.dense import squares
 from reticent.gradients.probes import probes
 from reticent.gradients.randomness import undisturbed
@@ -38,6 +40,17 @@ class _LossOf(nn.Module):
         return self._task.losses(batch)
 
 
+class _NoNewMemory(TorchFunctionMode):
+    """Refuses `tensor.data = ...`: a tensor of the batch that outlives `vmap` ends the process when it is touched."""
+
+    def __torch_function__(
+        self, func: Function, types: object, args: Args = (), kwargs: Kwargs | None = None
+    ) -> object:
+        if func == Tensor.data.__set__:  # type: ignore[attr-defined]
+            raise RuntimeError("a forward pass gives a tensor other memory, which `vmap` cannot follow")
+        return func(*args, **(kwargs or {}))
+
+
 def by_vmap(task: LossTask, batch: Batch) -> Gradients:
     """All gradients at once by `vmap(grad)`; random layers draw for each example."""
     whole = _LossOf(task)
@@ -48,7 +61,7 @@ def by_vmap(task: LossTask, batch: Batch) -> Gradients:
         return losses[0]
 
     parameters = {f"model.{name}": parameter.detach() for name, parameter in task.parameters.items()}
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _NoNewMemory():
         warnings.filterwarnings("ignore", message="There is a performance drop", category=UserWarning)
         found = vmap(grad(loss_of_one), in_dims=(None, 0), randomness="different")(parameters, batch)
     return {name.removeprefix("model."): gradient for name, gradient in found.items()}

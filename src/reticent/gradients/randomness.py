@@ -20,7 +20,7 @@ def undisturbed(model: nn.Module) -> Iterator[None]:
     True
     """
     modes = [(module, module.training) for module in model.modules()]
-    buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
+    buffers = [(buffer, buffer.detach(), buffer.detach().clone()) for buffer in model.buffers()]
     devices = {tensor.device for tensor in (*model.parameters(), *model.buffers()) if tensor.device.type == "cuda"}
     try:
         with torch.random.fork_rng(devices=sorted(device.index for device in devices)):
@@ -29,6 +29,8 @@ def undisturbed(model: nn.Module) -> Iterator[None]:
         for module, mode in modes:
             module.training = mode
         with torch.no_grad():
-            for buffer, kept in buffers:
+            for buffer, itself, kept in buffers:
+                if buffer.shape != kept.shape or buffer.data_ptr() != itself.data_ptr():
+                    buffer.data = itself  # a pass gave it other memory
                 if not torch.equal(buffer, kept):
                     buffer.copy_(kept)

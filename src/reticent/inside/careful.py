@@ -6,6 +6,8 @@ the examples are evaluated one by one. What fails for all alike is found before 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, is_dataclass, replace
 from typing import cast
 
@@ -19,11 +21,15 @@ from reticent.inside.queries import Query
 from reticent.inside.store import Batch
 from reticent.inside.task import Loss, Task
 
+Watch = Callable[[], AbstractContextManager[None]]
+"""A guard: what happens inside leaves no trace; if it fails it is as if it had not happened."""
 
-def carefully(query: Query, drawn: Drawn) -> Tensor:
+
+def carefully(query: Query, drawn: Drawn, guard: Watch = nullcontext) -> Tensor:
     """The answer; if something fails, once more with every example by itself."""
     try:
-        return query.answer(drawn)
+        with guard():
+            return query.answer(drawn)
     except ReticentError:
         raise  # what our own code refuses is no single record's doing
     except Exception:
@@ -33,9 +39,10 @@ def carefully(query: Query, drawn: Drawn) -> Tensor:
             raise
         if task.diagnostics is not None:
             task.diagnostics.again()
-        one_by_one = replace(task, loss=OneByOne(task.loss))
+        one_by_one = replace(task, loss=OneByOne(task.loss, guard))
         alone = cast("Query", replace(asked, task=one_by_one))
-        return alone.answer(drawn)
+        with guard():
+            return alone.answer(drawn)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +50,7 @@ class OneByOne:
     """A loss that evaluates each example by itself; one that fails has a loss of zero, and so a gradient of zero."""
 
     loss: Loss
+    guard: Watch = nullcontext
 
     def __call__(self, model: nn.Module, batch: Batch) -> Tensor:
         """One number for each example."""
@@ -53,7 +61,10 @@ class OneByOne:
 
     def _alone(self, model: nn.Module, row: Batch) -> Tensor:
         try:
-            return self.loss(model, row)
+            with self.guard():  # one that fails halfway leaves nothing for the next
+                return self.loss(model, row)
+        except ReticentError:
+            raise
         except Exception:
             trained = [p for p in model.parameters() if p.requires_grad]
             return torch.stack([p.reshape(-1)[:1].sum() * 0.0 for p in trained]).sum().reshape(1)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 import torch
 
 from reticent.errors import ReticentError
 from reticent.gradients import gradients_are_own, losses_are_own, must_not_be_released
 from reticent.gradients.batches import chosen, size
+from reticent.inside.careful import Watch
 from reticent.inside.drawn import Drawn
 from reticent.inside.queries import Query
 from reticent.inside.task import Task
@@ -18,7 +21,7 @@ ROWS, ALONE = 64, 8
 """So many of the examples drawn are looked at, and so many of these by themselves."""
 
 
-def look_again(query: Query, drawn: Drawn, rng: np.random.Generator) -> None:
+def look_again(query: Query, drawn: Drawn, rng: np.random.Generator, guard: Watch = nullcontext) -> None:
     """Refuse to go on if an example's loss or gradient depends on the others; nothing is told of the examples.
 
     A private check: that a run ends so tells one bit about its data, and that its model must not be released.
@@ -27,7 +30,8 @@ def look_again(query: Query, drawn: Drawn, rng: np.random.Generator) -> None:
     if not isinstance(task, Task):
         return
     try:
-        apart = _apart(task, drawn, rng)
+        with guard():
+            apart = _apart(task, drawn, rng)
     except ReticentError:
         raise
     except Exception:  # an example that cannot be read or evaluated, which counts for nothing

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from reticent.accounting import Allowance, Entry, Event, Ledger, Unbounded
 from reticent.errors import BudgetSpent, SettingError
-from reticent.inside.careful import carefully
+from reticent.inside.careful import Watch, carefully
 from reticent.inside.drawn import Drawn
 from reticent.inside.draws import Draw, Restricted, Sampler
 from reticent.inside.look_again import CHANCE, look_again
@@ -42,7 +42,7 @@ class Vault:
         ledger: Ledger,
         allowance: Allowance,
         device: Device = "cpu",
-        guard: Callable[[], AbstractContextManager[None]] = nullcontext,
+        guard: Watch = nullcontext,
     ):
         self._examples = examples
         self._randomness = randomness
@@ -121,11 +121,10 @@ class Vault:
         drawn = Drawn(draw, rng, self.memory, self._examples, self._device)
         summed_in = getattr(query, "summed_in", torch.float64)
         room = 1.0 if summed_in is None else slack(draw.settings.batch_size, summed_in)
-        with self._guard():
-            sealed = Sealed(carefully(query, drawn), query.sensitivity, draw, room, query)
-            look = self._randomness.stream(self._round, "look", self._asks)
-            if self._round == 0 or look.random() < CHANCE:
-                look_again(query, drawn, look)
+        sealed = Sealed(carefully(query, drawn, self._guard), query.sensitivity, draw, room, query)
+        look = self._randomness.stream(self._round, "look", self._asks)
+        if self._round == 0 or look.random() < CHANCE:
+            look_again(query, drawn, look, self._guard)
         return sealed
 
     def release(self, sealed: Sealed, mechanism: Mechanism) -> Tensor:

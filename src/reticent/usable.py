@@ -13,6 +13,7 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from reticent.accounting import Price
 from reticent.errors import PrivacyWarning, ReticentError, SettingError
 from reticent.gradients import check
+from reticent.gradients.randomness import undisturbed
 from reticent.inside import Batch, Flat, Task
 from reticent.inside.guard import Guard
 from reticent.methods import Plan
@@ -66,7 +67,7 @@ def check_model(task: Task, made_up: Batch, probes: Batch | None, guard: Guard) 
     check(task.model, task.loss, made_up, probes=probes, most=min(most, 4 * COMPANY))
     # Only now: what a model makes once, in its first pass, is not of the examples.
     rows = made_up if probes is None else probes
-    with suppress(Exception), torch.random.fork_rng(devices=[]), torch.no_grad():
+    with suppress(Exception), undisturbed(task.model), torch.no_grad():
         task.loss(task.model, rows)  # and ends what a pass that failed has left open
     try:
         with guard(), torch.no_grad():

@@ -19,10 +19,13 @@ METHODS: dict[str, Method] = {
 }
 
 
-def sealed(examples: object, method: Method, rounds: int = 2) -> list[Tensor]:
+def sealed(examples: object, method: Method, rounds: int = 2, net: nn.Module | None = None) -> list[Tensor]:
     """What was sealed in some rounds that draw everybody, or nearly."""
     torch.manual_seed(0)
-    net = nn.Linear(4, 2)
+    layer = nn.Linear(4, 2)
+    if net is not None:
+        net.load_state_dict({f"layer.{name}": part for name, part in layer.state_dict().items()})
+    net = layer if net is None else net
     count = len(examples[0]) if isinstance(examples, tuple) else len(examples)  # type: ignore[arg-type]
     run = rt.Run(
         net,
@@ -56,6 +59,42 @@ def test_a_bad_label_counts_for_nothing(blobs: Pair) -> None:
     without = torch.arange(200) != 17
     one, two = sealed((x, bad), METHODS["dpsgd"], 1)[0], sealed((x[without], y[without]), METHODS["dpsgd"], 1)[0]
     torch.testing.assert_close(one, two)
+
+
+class Halfway(nn.Module):
+    """Notes what it is at, and takes it back when it is done: where a record fails in between, the note stays."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 2)
+        self.depth, self.busy = 0, []
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.current, self.depth = x, self.depth + 1
+        self.busy.append(x)
+        if bool((x == 777.0).any()):
+            raise ValueError("a record that cannot be evaluated")
+        self.busy.pop()
+        del self.current
+        self.depth -= 1
+        return self.layer(x)
+
+
+@pytest.mark.parametrize("place", [0, 17, 199])
+def test_a_record_that_fails_halfway_counts_for_nothing(blobs: Pair, place: int) -> None:
+    x, y = blobs[0].clone(), blobs[1]
+    x[place] = 777.0
+    without = torch.arange(200) != place
+    one, two = (sealed(pair, METHODS["dpsgd"], 2, Halfway()) for pair in ((x, y), (x[without], y[without])))
+    torch.testing.assert_close(one[0], two[0])
+
+
+def test_a_candidate_is_judged_without_the_record_that_fails_halfway(blobs: Pair) -> None:
+    x, y = blobs[0].clone(), blobs[1]
+    x[17] = 777.0
+    net = Halfway()
+    assert all(part.isfinite().all() for part in sealed((x, y), METHODS["dpsur"], 2, net))
+    assert (net.depth, net.busy, hasattr(net, "current")) == (0, [], False)
 
 
 class Torn(torch.utils.data.Dataset[Pair]):

@@ -96,7 +96,7 @@ def _refuse_kept_statistics(task: LossTask, batch: Batch) -> None:
             kind = type(model.get_submodule(path)).__name__
             raise ModelError(
                 f"module {path!r} ({kind}) changes its buffer {own!r} when it trains, which keeps something of private "
-                f"examples past the noise; {NORMALISE}, or keep that module in eval mode"
+                f"examples past the noise; {NORMALISE}, or keep that module in eval mode (let its train() do nothing)"
             )
 
 

@@ -12,6 +12,7 @@ from reticent.gradients import general
 from reticent.gradients.batches import Batch, PerExampleLoss, chunks, size
 from reticent.gradients.bookkeeping import books_of
 from reticent.gradients.planning import plan_again, plan_of
+from reticent.gradients.randomness import undo_attempt
 from reticent.gradients.tape import NoRule, SitePlan
 from reticent.gradients.task import LossTask
 
@@ -94,6 +95,7 @@ def _one_part(task: LossTask, part: Batch, plan: SitePlan | None, add: Callable[
                 add(books, found)
             return found
         except NoRule as reason:
+            undo_attempt()
             torch.set_rng_state(rng)
             plan = plan_again(task, part, plan, reason)
     written = general.written_out(task, part)

@@ -18,7 +18,7 @@ from reticent.gradients.batches import Batch, map_tensors, rows, size
 from reticent.gradients.following import Args, Function, Kwargs
 from reticent.gradients.forms.dense import squares
 from reticent.gradients.probes import probes
-from reticent.gradients.randomness import undisturbed
+from reticent.gradients.randomness import undisturbed, undo_attempt
 from reticent.gradients.task import LossTask
 
 Gradients: TypeAlias = dict[str, Tensor]
@@ -103,6 +103,7 @@ def path(task: LossTask, batch: Batch) -> Path:
                 except ModelError:
                     raise
                 except Exception:  # torch.func raises many kinds; the loop answers, or says what is wrong
+                    undo_attempt()
                     continue
                 _chosen[task.model] = by_vmap
                 break
@@ -143,5 +144,6 @@ def written_out(task: LossTask, batch: Batch) -> Written:
     except ModelError:
         raise
     except Exception:  # some examples may take a way through the model that `vmap` cannot
+        undo_attempt()
         torch.set_rng_state(rng)
         return Written(by_loop(task, batch))

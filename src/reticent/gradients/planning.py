@@ -16,7 +16,7 @@ from reticent.gradients.batches import Batch, size, tensors
 from reticent.gradients.bookkeeping import books_of
 from reticent.gradients.probes import probes
 from reticent.gradients.proving import other_weights, prove
-from reticent.gradients.randomness import undisturbed
+from reticent.gradients.randomness import undisturbed, undo_attempt
 from reticent.gradients.scratch import give_back_freed_pages, keep_freed_pages
 from reticent.gradients.survey import Unseen, surveyed
 from reticent.gradients.tape import NoRule, SitePlan
@@ -135,6 +135,7 @@ def _proved(task: LossTask, batch: Batch) -> tuple[SitePlan, Batch]:
                 except ModelError:
                     raise
                 except Exception as reason:
+                    undo_attempt()
                     reasons.insert(0, reason)
                     break  # other weights would not help, other rows may
     raise reasons[-1] if all(isinstance(reason, Unseen) for reason in reasons) else reasons[0]
@@ -147,6 +148,7 @@ def _with_channels_last(task: LossTask, rows: Batch, plan: SitePlan) -> SitePlan
         with books_of(task, rows, better):
             return better
     except RuntimeError:
+        undo_attempt()
         return plan
 
 

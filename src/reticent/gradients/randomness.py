@@ -1,12 +1,37 @@
-"""Leave things as they were: torch's random states, a model's modes and buffers."""
+"""Leave things as they were: torch's random states, a model's modes and buffers, what a failed attempt began."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 import torch
 from torch import nn
+
+_UNDO: ContextVar[Callable[[], object] | None] = ContextVar("undo", default=None)
+
+
+@contextmanager
+def undone_by(undo: Callable[[], object]) -> Iterator[None]:
+    """Within the block, what an attempt has left in the model when it failed is put back so."""
+    token = _UNDO.set(undo)
+    try:
+        yield
+    finally:
+        _UNDO.reset(token)
+
+
+def undo_attempt() -> None:
+    """A pass failed halfway and another way is tried: the model must not keep what it had begun.
+
+    >>> with undone_by(lambda: print("as it was")):
+    ...     undo_attempt()
+    as it was
+    """
+    undo = _UNDO.get()
+    if undo is not None:
+        undo()
 
 
 @contextmanager
@@ -20,7 +45,8 @@ def undisturbed(model: nn.Module) -> Iterator[None]:
     True
     """
     modes = [(module, module.training) for module in model.modules()]
-    buffers = [(buffer, buffer.detach(), buffer.detach().clone()) for buffer in model.buffers()]
+    memory = [(tensor, tensor.detach()) for tensor in (*model.parameters(), *model.buffers())]
+    buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
     devices = {tensor.device for tensor in (*model.parameters(), *model.buffers()) if tensor.device.type == "cuda"}
     try:
         with torch.random.fork_rng(devices=sorted(device.index for device in devices)):
@@ -29,8 +55,9 @@ def undisturbed(model: nn.Module) -> Iterator[None]:
         for module, mode in modes:
             module.training = mode
         with torch.no_grad():
-            for buffer, itself, kept in buffers:
-                if buffer.shape != kept.shape or buffer.data_ptr() != itself.data_ptr():
-                    buffer.data = itself  # a pass gave it other memory
+            for tensor, before in memory:
+                if tensor.shape != before.shape or tensor.data_ptr() != before.data_ptr():
+                    tensor.data = before  # a pass gave it other memory
+            for buffer, kept in buffers:
                 if not torch.equal(buffer, kept):
                     buffer.copy_(kept)

@@ -10,7 +10,7 @@ from reticent.gradients.batches import Batch, PerExampleLoss, chosen, chunks, si
 from reticent.gradients.bookkeeping import books_of
 from reticent.gradients.mixing import losses_differ, without_chance
 from reticent.gradients.planning import plan_of
-from reticent.gradients.randomness import undisturbed
+from reticent.gradients.randomness import undisturbed, undo_attempt
 from reticent.gradients.tape import NoRule
 from reticent.gradients.task import LossTask
 
@@ -48,6 +48,7 @@ def gradients_are_own(
                     if bool((others.isfinite() & (others != 0)).any()):
                         return False
             except NoRule:  # this part would take the general path
+                undo_attempt()
                 continue
     return True
 

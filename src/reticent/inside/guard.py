@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from operator import is_
 
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 from torch._C import DisableTorchFunction
 
 from reticent.errors import ModelError
+from reticent.gradients.randomness import undone_by
 from reticent.inside.guarding.holders import Where
 from reticent.inside.guarding.values import TrainedVector, Value
 from reticent.inside.guarding.walk import walk
@@ -69,17 +71,18 @@ class Guard:
             values = self._begin(within)
         self._inside = True
         try:
-            yield
+            with undone_by(partial(self._undo, self._values)):
+                yield
         finally:
             self._inside = within
-            with DisableTorchFunction(), torch.no_grad():
-                found = self._undo(values)
+            found = self._undo(values)
         if found is not None:
             raise ModelError(
                 f"{found.root()} keeps something of the examples it is given (at {found.path()!r}): that would leave "
                 "the vault without noise. It was put back and nothing was released; let forward change no parameter, "
-                "buffer or attribute (nn.Embedding(max_norm=) and running statistics do). What it makes once and "
-                "keeps, such as a mask, must depend neither on the examples nor on their number: make it in __init__"
+                "buffer or attribute, nor anything else that stays (nn.Embedding(max_norm=), running statistics and "
+                "the old nn.utils.weight_norm do, its parametrization does not). What is made once and kept, such as "
+                "a mask, must depend neither on the examples nor on their number: make it in __init__"
             )
 
     def _begin(self, within: bool) -> list[Value]:
@@ -93,8 +96,12 @@ class Guard:
             value.begin()
         return values
 
-    def _undo(self, values: list[Value]) -> Where | None:
+    def _undo(self, values: Sequence[Value]) -> Where | None:
         """Put back what is not as it was, and say where the first of it is; what is the same again is no news."""
+        with DisableTorchFunction(), torch.no_grad():
+            return self._put_back(values)
+
+    def _put_back(self, values: Sequence[Value]) -> Where | None:
         found: Where | None = None
         for holder, before in [] if self._still() else self._holders:
             now = holder.held()

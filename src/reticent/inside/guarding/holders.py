@@ -137,7 +137,8 @@ def _halves(held: Held) -> zip[tuple[object, object]]:
 
 def _fill_mapping(mapping: MutableMapping[object, object], held: Held) -> None:
     mapping.clear()
-    mapping.update(_halves(held))
+    for name, value in _halves(held):  # a Counter would add up what it is updated with
+        mapping[name] = value
 
 
 def _fill(container: list[object] | deque[object] | set[object], held: Held) -> None:

@@ -109,17 +109,24 @@ def _steps(where: Where, thing: object, reached: Reached) -> Iterator[Step]:
         yield "", thing.__func__
     elif isinstance(thing, property):
         yield from (("", thing.fget), ("", thing.fset))
-    elif isinstance(thing, nn.Module | Tensor) or (not isinstance(thing, type) and _open(type(thing))):
+    elif isinstance(thing, nn.Module | Tensor) or (not isinstance(thing, type) and _readable(type(thing))):
         yield from _of_object(where, thing, reached)
 
 
 def _name(key: object) -> str:
-    return "" if key in _TABLES else key if isinstance(key, str) else type(key).__name__
+    if isinstance(key, str | int):
+        return "" if key in _TABLES else str(key)
+    return type(key).__name__
 
 
 def _open(thing: type | FunctionType) -> bool:
     """Whether a class or function is the user's own."""
     return (getattr(thing, "__module__", None) or "").partition(".")[0] not in _CLOSED
+
+
+def _readable(kind: type) -> bool:
+    """Whether objects of a class are looked into."""
+    return _open(kind) or kind.__module__ in ("types", "argparse", "collections", "queue")
 
 
 def _of_object(where: Where, thing: object, reached: Reached) -> Iterator[Step]:

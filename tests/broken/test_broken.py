@@ -10,6 +10,8 @@ import budget_checks
 import budget_mutants
 import file_checks
 import file_mutants
+import guard_checks
+import guard_mutants
 import loss_checks
 import loss_mutants
 import noise_checks
@@ -28,6 +30,7 @@ MUTANTS = [
     *file_mutants.MUTANTS,
     *budget_mutants.MUTANTS,
     *loss_mutants.MUTANTS,
+    *guard_mutants.MUTANTS,
 ]
 CHECKS = [
     *broken_checks.CHECKS,
@@ -35,6 +38,7 @@ CHECKS = [
     *file_checks.CHECKS,
     *budget_checks.CHECKS,
     *loss_checks.CHECKS,
+    *guard_checks.CHECKS,
 ]
 
 

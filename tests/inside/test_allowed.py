@@ -6,6 +6,7 @@ import functools
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pytest
 import torch
@@ -94,7 +95,7 @@ class Answer(OrderedDict[str, Tensor]):
 class LanguageModel(nn.Module):
     """Words, places that are kept as a buffer, rotations that are cached by length, tied weights, a settings object."""
 
-    warned: dict[str, bool] = {}
+    warned: ClassVar[dict[str, bool]] = {}
 
     def __init__(self) -> None:
         super().__init__()
@@ -170,7 +171,7 @@ def test_what_depends_on_the_number_of_examples_is_refused(blobs: Pair) -> None:
         def forward(self, x: Tensor) -> Tensor:
             return self.layer(x * self.masks.setdefault(len(x), torch.ones(len(x), 4)))
 
-    with pytest.raises(ModelError, match="'masks'.* nor on their number: make it in __init__"):
+    with pytest.raises(ModelError, match=r"'masks'.* nor on their number: make it in __init__"):
         trained(ByNumber(), blobs)
 
 

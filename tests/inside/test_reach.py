@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -59,7 +60,7 @@ class Slotted:
 class Keeper(nn.Module):
     """A linear layer and all sorts of places; `when` says which inputs make it keep something."""
 
-    shared: list[Tensor] = []
+    shared: ClassVar[list[Tensor]] = []
     newest: object = None
 
     def __init__(self, when: When = lambda _x: True) -> None:
@@ -336,6 +337,27 @@ def test_hooks_that_keep_are_found() -> None:
     with pytest.raises(ModelError, match=r"module '0' \(Linear\) keeps .* '_forward_hooks.\d+.seen'"), Guard(model)():
         model(torch.randn(3, 4))
     assert seen == []
+
+
+def test_hooks_of_all_modules_that_keep_are_found() -> None:
+    model, seen = nn.Linear(4, 2), []
+    handle = nn.modules.module.register_module_forward_hook(lambda _module, given, _out: seen.append(given))
+    try:
+        with pytest.raises(ModelError, match="a hook of all modules keeps something"), Guard(model)():
+            model(torch.randn(3, 4))
+    finally:
+        handle.remove()
+    assert seen == []
+
+
+def test_a_trained_tensor_that_is_not_registered_is_put_back() -> None:
+    model = nn.Linear(4, 2)
+    model.loose = [torch.zeros(4, requires_grad=True)]  # type: ignore[assignment]
+    for write in (model.loose[0].data.copy_, model.weight.data[0].copy_):
+        before = model.weight.tolist()
+        with pytest.raises(ModelError, match="keeps something"), Guard(model)():
+            write(torch.ones(4))
+        assert (model.loose[0].tolist(), model.weight.tolist()) == ([0.0] * 4, before)
 
 
 def test_a_loss_that_keeps_is_found(blobs: Pair) -> None:

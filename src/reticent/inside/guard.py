@@ -46,9 +46,9 @@ class Guard:
 
     def _remember(self) -> None:
         """All that can be reached now; asked again only when its owner has changed something between two queries."""
-        reached = walk(self._model, self._loss)
+        reached = walk(self._model, self._loss, trained=self._vector is not None)
         self._values = reached.values
-        self._trained = None if self._vector is None else TrainedVector(self._vector, reached.trained())
+        self._trained = None if self._vector is None else TrainedVector(self._vector, reached.parameters())
         self._holders = [(holder, holder.held()) for holder in reached.holders]
         self._empty = [holder.views[0] for holder, held in self._holders if not held]
         self._full = [view for holder, held in self._holders if held for view in holder.views]

@@ -114,7 +114,7 @@ def holder_of(where: Where, thing: object) -> Holder | None:
     if isinstance(thing, dict):
         return Holder(where, (thing.keys(), thing.values()), partial(_fill_mapping, thing))
     if isinstance(thing, type):
-        _ = thing.__annotations__  # made when first asked for, which is no change
+        getattr(thing, "__annotations__", None)  # made when first asked for, which is no change
         names: Mapping[str, object] = vars(thing)
         return Holder(where, (names.keys(), names.values()), partial(_fill_class, thing))
     if isinstance(thing, list | deque | set):

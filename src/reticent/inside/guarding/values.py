@@ -6,7 +6,7 @@ import functools
 import pickle
 import random
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 import numpy as np
@@ -28,14 +28,13 @@ COPIED_BYTES = 2**26
 class Numbers:
     """The memory of a tensor or an array; of a tensor that is trained, only where it is and its version."""
 
-    def __init__(self, where: Where, value: Tensor | NDArray[Any]):
-        self.where = where
+    def __init__(self, where: Where, value: Tensor | NDArray[Any], *, trained: bool = False):
+        self.where, self.trained = where, trained
         self._tensor = value if isinstance(value, Tensor) else None
         self.alias = value.detach() if isinstance(value, Tensor) else _as_tensor(value)
         self._address = _address(self.alias)
         self._counts = not self.alias.is_inference()
-        self.trained = isinstance(value, Tensor) and value.requires_grad
-        self.copied = not self.trained and self._address is not None and type(value) in _PLAIN
+        self.copied = not trained and self._address is not None and type(value) in _PLAIN
         self._once = _without_repeats(self.alias) if self.copied else self.alias
         self._bits = bits(self._once) if self.copied and self._once.is_contiguous() else None
         self._copy: Tensor | None = None
@@ -160,8 +159,8 @@ class TrainedVector:
 Value = Numbers | State | TrainedVector
 
 
-def value_of(where: Where, value: object) -> Numbers | State | None:
-    """What can change in place, to be watched; None for anything else.
+def value_of(where: Where, value: object, trained: Container[int] = ()) -> Numbers | State | None:
+    """What can change in place, to be watched; None for anything else. `trained` has the ids of what others watch.
 
     >>> coins = random.Random(0)
     >>> state = value_of(Where("coins"), coins)
@@ -170,7 +169,7 @@ def value_of(where: Where, value: object) -> Numbers | State | None:
     True
     """
     if isinstance(value, Tensor) or (isinstance(value, np.ndarray) and _can_be_written(value)):
-        return Numbers(where, value)
+        return Numbers(where, value, trained=id(value) in trained)
     for kinds, read, write in _STATES:
         if isinstance(value, kinds):
             return State(where, value, read, write)

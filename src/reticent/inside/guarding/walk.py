@@ -11,6 +11,7 @@ from types import CodeType, FunctionType, MethodType, ModuleType
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules import module as everywhere
 
 from reticent.errors import ModelError
 from reticent.inside.guarding import values
@@ -38,6 +39,7 @@ class Reached:
     holders: list[Holder] = field(default_factory=list)
     values: list[Numbers | State] = field(default_factory=list)
     room: int = 0
+    trained: frozenset[int] = frozenset()
 
     def note(self, value: Numbers | State) -> None:
         """Watch a value, with a copy if there is room for one."""
@@ -46,13 +48,15 @@ class Reached:
             self.room -= value.nbytes
         self.values.append(value)
 
-    def trained(self) -> list[tuple[Where, Tensor]]:
+    def parameters(self) -> list[tuple[Where, Tensor]]:
         """The trained parameters."""
         return [(value.where, value.alias) for value in self.values if isinstance(value, Numbers) and value.trained]
 
 
-def walk(model: nn.Module, loss: object = None) -> Reached:
+def walk(model: nn.Module, loss: object = None, *, trained: bool = False) -> Reached:
     """Everything that can be reached from a model and its loss; each thing once, under the first name it is met by.
+
+    `trained` says that the values of trained parameters are looked at on their own.
 
     >>> linear = nn.Linear(2, 1)
     >>> linear.log = {"seen": [torch.ones(1)]}
@@ -60,10 +64,13 @@ def walk(model: nn.Module, loss: object = None) -> Reached:
     ['bias', 'log.seen.0', 'weight']
     """
     modules = list(model.named_modules())
-    waiting: list[tuple[Where, object]] = [(Where(f"the loss ({_kind(loss)})"), loss)]
+    hooks = (everywhere._global_forward_pre_hooks, everywhere._global_forward_hooks)
+    waiting: list[tuple[Where, object]] = [(Where("a hook of all modules"), hooks)]
+    waiting += [(Where(f"the loss ({_kind(loss)})"), loss)]
     waiting += [(Where(f"module {path!r} ({_kind(module)})"), module) for path, module in reversed(modules)]
     met = {id(thing): thing for _, thing in waiting}
-    reached, count = Reached(room=values.COPIED_BYTES), 0
+    apart = frozenset(id(parameter) for parameter in model.parameters() if trained and parameter.requires_grad)
+    reached, count = Reached(room=values.COPIED_BYTES, trained=apart), 0
     while waiting:
         where, thing = waiting.pop()
         steps = list(_steps(where, thing, reached))
@@ -86,7 +93,7 @@ def _kind(thing: object) -> str:
 
 def _steps(where: Where, thing: object, reached: Reached) -> Iterator[Step]:
     """Note a thing if it is a holder or a value, and give what it leads to."""
-    value = value_of(where, thing)
+    value = value_of(where, thing, reached.trained)
     if value is not None:
         reached.note(value)
     holder = holder_of(where, thing) if not isinstance(thing, type) or _open(thing) else None
@@ -94,7 +101,9 @@ def _steps(where: Where, thing: object, reached: Reached) -> Iterator[Step]:
         reached.holders.append(holder)
         held = holder.held()
         if isinstance(thing, dict | type):
-            yield from zip(map(_name, held[: len(held) // 2]), held[len(held) // 2 :], strict=True)
+            names = held[: len(held) // 2]
+            yield from zip(map(_name, names), held[len(held) // 2 :], strict=True)
+            yield from (("a key", name) for name in names if not isinstance(name, str))
         else:
             yield from ((str(number), one) for number, one in enumerate(held))
     if isinstance(thing, tuple | frozenset):

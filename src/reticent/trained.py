@@ -150,10 +150,9 @@ def load(folder: str | Path, model: nn.Module | None = None) -> Trained:
             f"{path} was saved by an older version, without checksums: it is taken as it is", FileWarning, stacklevel=2
         )
     elif hashlib.sha256(data).hexdigest() != card.files.get(WEIGHTS):
-        raise ResumeError(
-            f"{path / WEIGHTS} is damaged, or not what the guarantee beside it is for: its checksum is not that of "
-            "the card. Bring it back as it was, or train and save again."
-        )
+        raise _changed(path / WEIGHTS)
+    if STORED in card.files and not ((path / STORED).exists() and digest_of(path / STORED) == card.files[STORED]):
+        raise _changed(path / STORED)
     try:
         model.load_state_dict(load_tensors(data))
     except RuntimeError as error:
@@ -163,6 +162,13 @@ def load(folder: str | Path, model: nn.Module | None = None) -> Trained:
     known, reading = dict(card.about), _reading(about, path)
     mark(model, card.spending)
     return Trained(model, card.guarantee, card.rounds, card.kept, known, card.charged, reading, card.spending)
+
+
+def _changed(path: Path) -> ResumeError:
+    return ResumeError(
+        f"{path} is damaged, or not what the guarantee beside it is for: its checksum is not that of the card. Bring "
+        "it back as it was, or train and save again."
+    )
 
 
 def _reading(about: Fields, path: Path) -> Preprocessing | None:

@@ -25,6 +25,7 @@ from reticent.audits.stored import check_stored
 from reticent.certificate import Verified, read_card
 from reticent.certificate.card import digest_of
 from reticent.cli import app
+from reticent.data import Schema
 from reticent.errors import DataError, FileWarning, ResumeError
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.training import train
@@ -261,6 +262,32 @@ def test_every_byte_of_card_and_weights_counts(blobs: tuple[Tensor, Tensor], tmp
         (tmp_path / CARD).write_text(json.dumps({key: value for key, value in data.items() if key != name}))
         with pytest.raises(DataError, match=r"card\.json.* changed"):
             rt.load(tmp_path, nn.Linear(4, 2))
+
+
+def test_whatever_is_written_beside_the_weights_is_named(blobs: tuple[Tensor, Tensor], tmp_path: Path) -> None:
+    fitted(blobs).save(tmp_path, {"notes.txt": b"as they were"})
+    assert rt.verify(tmp_path).ok
+    (tmp_path / "notes.txt").write_bytes(b"as they are")
+    assert rt.verify(tmp_path).wrong == ["notes"]
+
+
+def test_how_examples_are_read_is_bound_to_the_weights(tmp_path: Path) -> None:
+    schema = Schema.from_json({"label": "y", "classes": ["a", "b"], "columns": {"age": {"low": 0, "high": 100}}})
+    people = rt.data.table({"age": list(range(100)), "y": list("ab" * 50)}, schema)
+    rt.fit(nn.Linear(1, 2), people, epsilon=3.0, epochs=1, seed=0).save(tmp_path)
+    assert rt.verify(tmp_path).ok, str(rt.verify(tmp_path))
+    path = tmp_path / "schema.json"
+    path.write_text(path.read_text().replace("100", "200"))
+    assert rt.verify(tmp_path).wrong == ["schema"]
+    with pytest.raises(ResumeError, match=r"schema\.json is damaged"):
+        rt.load(tmp_path, nn.Linear(1, 2))
+
+
+def test_added_epsilons_are_no_way_round_the_price(run: Path) -> None:
+    resealed(run / CARD, lambda data: (set_epsilon(data), data["guarantee"].update(accountant="sum")))
+    (run / RESULT).unlink()
+    resealed(run / CARD, lambda data: data["files"].pop(RESULT))
+    assert rt.verify(run).wrong == ["price", "second opinion"]
 
 
 def test_a_fingerprint_that_was_published_tells_a_forgery_that_is_right_in_itself(run: Path) -> None:

@@ -14,7 +14,7 @@ from reticent.errors import ReticentError
 SAME = 1e-6
 """By which share two prices of the same events may differ: other machines round otherwise."""
 
-ADDED = "the epsilons of several runs were added, of which the card knows only the last"
+ADDED = "; the epsilons of several runs were added, and the card knows the events of the last only"
 
 
 def check_plan(card: Card) -> Check:
@@ -39,8 +39,6 @@ def check_price(card: Card) -> Check:
     if said.status != "proved":
         return Check("price", True, "no proved epsilon is claimed", looked=False)
     remedy = "do not quote this epsilon: it is not what these events cost"
-    if said.accountant == "sum":
-        return Check("price", True, ADDED, looked=False)
     if charged is None:
         return Check("price", False, "the card does not say what was charged", "save what `fit` gave, not a copy of it")
     try:
@@ -49,6 +47,7 @@ def check_price(card: Card) -> Check:
         return Check("price", False, f"the events cannot be priced: {error}", remedy)
     ok = cost <= said.epsilon * (1 + SAME)
     found = f"priced again, the events cost epsilon {_up(cost)}, the card says {_up(said.epsilon)}"
+    found += ADDED if said.accountant == "sum" else ""
     return Check("price", ok, found, "" if ok else remedy)
 
 
@@ -58,8 +57,6 @@ def check_second_opinion(card: Card) -> Check:
     name = "second opinion"
     if said.status != "proved" or charged is None:
         return Check(name, True, "there is nothing to price", looked=False)
-    if said.accountant == "sum":
-        return Check(name, True, ADDED, looked=False)
     if charged.planned is None:
         return Check(name, True, "dp-accounting has no filter for what is chosen during a run", looked=False)
     try:

@@ -48,6 +48,8 @@ def _checks(path: Path, card: Card) -> Iterator[Check]:
         yield _result(path, card)
     if (path / RECORD).exists():
         yield _record(path, card)
+    for name in sorted(card.files.keys() - {WEIGHTS, ANSWER, *LEDGERS}):
+        yield _file(path, card, Path(name).stem, name)
     books: dict[str, Book] = {}
     for name in LEDGERS:
         if name in card.files or (path / name).exists():

@@ -193,7 +193,7 @@ def test_a_network_of_ours_is_built_again(settings: dict[str, object], tmp_path:
     found = rt.load(tmp_path)
     test = rt.data.load("digits").test
     assert test is not None
-    assert found.evaluate(*test) == result.accuracy
+    assert found.evaluate(*test)["accuracy"] == result.accuracy
     assert found.predict(test.x[:2]).shape == (2, 10)
 
 

@@ -15,6 +15,7 @@ from reticent.accounting import Gaussian, Subsampled, price
 from reticent.accounting.spending import Spending
 from reticent.errors import SettingError
 from reticent.origins import DECLARED, IN_ADVANCE, INCLUDED
+from reticent.results.sealing import read_sealed, seal
 
 Pair = tuple[Tensor, Tensor]
 
@@ -121,13 +122,25 @@ def test_a_saved_model_knows_what_it_cost(blobs: Pair, tmp_path: Path) -> None:
     assert sum(fitted(model, blobs, epsilon=2.0, initial=loaded).spending.events.values()) == 20
 
 
-def test_a_card_that_does_not_tell_costs_infinity(blobs: Pair, tmp_path: Path) -> None:
-    import json
+def test_anybody_can_price_both_runs_again(blobs: Pair, tmp_path: Path) -> None:
+    model = nn.Linear(4, 2)
+    first = fitted(model, blobs)
+    second = fitted(model, blobs, epsilon=2.0, initial=first, folder=tmp_path / "two")
+    assert rt.verify(tmp_path / "two").ok
+    assert second.charged is not None
+    assert second.charged.priced() == second.spending.events
+    added = fitted(model, blobs, epsilon=4.0, initial=second, method="dpagd", folder=tmp_path / "three")
+    checks = {check.name: check for check in rt.verify(tmp_path / "three").checks}
+    assert added.guarantee.accountant == "sum"
+    assert not checks["price"].looked  # the card holds the last run only, and says so
 
+
+def test_a_card_that_does_not_tell_costs_infinity(blobs: Pair, tmp_path: Path) -> None:
     fitted(nn.Linear(4, 2), blobs).save(tmp_path)
-    card = json.loads((tmp_path / "card.json").read_text())
+    card = read_sealed(tmp_path / "card.json")
+    assert isinstance(card, dict)
     del card["spending"]
-    (tmp_path / "card.json").write_text(json.dumps(card))
+    (tmp_path / "card.json").write_bytes(seal(card))
     model = nn.Linear(4, 2)
     old = rt.load(tmp_path, model)
     with pytest.raises(SettingError, match="cost epsilon infinity"):

@@ -63,9 +63,8 @@ def fit(
     `size` declares the number of examples, and the guarantee is for adding or removing one; otherwise it is for taking
     one's contribution away, and the number is public. `adjacency="replace"`: for exchanging one for another.
 
-    A model that was trained before says so: with `initial=trained` epsilon and the guarantee are for both runs
-    together, and `initial="public"` declares that its weights owe nothing to these examples. `dataset` is a budget of
-    `DatasetLedger`: it is charged for the whole run before it begins, and refuses one that would pass the cap.
+    With `initial=trained`, what an earlier run gave, epsilon and guarantee are for both; `initial="public"` declares
+    that the weights owe nothing to these examples. `dataset`, a budget of `DatasetLedger`, is charged before it begins.
 
     An example that cannot be evaluated, such as one with a label that the model does not know, counts for nothing.
     `check_data=True` looks for such labels before training and names them: what it says is private.

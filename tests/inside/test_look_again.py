@@ -24,7 +24,7 @@ def shared_by_the_marked(model: nn.Module, batch: Pair) -> Tensor:
 def a_run(pair: Pair, **settings: object) -> rt.Run:
     torch.manual_seed(0)
     net = nn.Linear(4, 2)
-    chosen = {"method": rt.methods.dpsgd(noise_multiplier=1.0), "batch_size": 100, "rounds": 200} | settings
+    chosen = {"method": rt.methods.dpsgd(noise_multiplier=10.0), "batch_size": 100, "rounds": 200} | settings
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
     return rt.Run(net, optimizer, pair, loss=shared_by_the_marked, delta=1e-5, seed=0, **chosen)
 

@@ -63,12 +63,15 @@ class Running:
         return self._part if self._total is None else (self._total + self._part).to(self._part.dtype)
 
 
-def at_once(examples: int, limit: int | None) -> int | None:
+def at_once(examples: int, limit: int | None, rows: int = 1) -> int | None:
     """How many of so many examples to add up at once: as many as allowed, in parts of equal length.
 
-    >>> at_once(2000, None), at_once(5000, None), at_once(5000, 100)
-    (None, 2500, 100)
+    The limit is for rows in memory, of which an example may have several.
+
+    >>> at_once(2000, None), at_once(5000, None), at_once(5000, 100), at_once(5000, 100, rows=8)
+    (None, 2500, 100, 12)
     """
+    limit = None if limit is None else max(1, limit // rows)
     if limit is None and examples <= LONGEST:
         return None
     longest = min(LONGEST, limit or LONGEST)

@@ -54,6 +54,9 @@ class Outer(Form):
         n, _, p = self.left.shape
         return torch.bmm(self.left.mT, self.right, out=empty((n, p, self.right.shape[2]), self.left))
 
+    def added(self) -> Form:
+        return self if self.left.shape[1] == 1 else Dense(self.dense())
+
     def keep(self, rows: Tensor) -> Form:
         return Outer(self.left[rows], self.right[rows])
 

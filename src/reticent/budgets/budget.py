@@ -21,7 +21,7 @@ from sqlalchemy import Connection, Row, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from reticent.accounting import Budget, Event, RenyiFilter, Spending
-from reticent.accounting.adjacency import WORDS
+from reticent.accounting.adjacency import in_words
 from reticent.accounting.guarantee import delta_up, round_up
 from reticent.accounting.spending import NOTHING_SPENT, spending_of
 from reticent.budgets.database import Database
@@ -75,7 +75,7 @@ class DatasetBudget:
 
     def __str__(self) -> str:
         return (
-            f"({round_up(self.cap.epsilon)}, {delta_up(self.cap.delta)})-DP, {WORDS[self.cap.adjacency]}, by a Renyi "
+            f"({round_up(self.cap.epsilon)}, {delta_up(self.cap.delta)})-DP, {in_words(self.cap.adjacency)}, by a Renyi "
             f"filter of order {self.order:g} fixed with the cap"
         )
 

@@ -6,7 +6,7 @@ a person is laid out follows from that person's rows alone, and no more than hal
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from reticent.accounting.adjacency import Unit
 from reticent.errors import DataError, SettingError, require
 from reticent.gradients.batches import map_tensors
 from reticent.gradients.grouped import Grouped, GroupedLoss
-from reticent.inside.store import Batch, Store, as_store
+from reticent.inside.store import Batch, Columns, Mapped, Store, as_store
 from reticent.inside.task import Loss
 
 Numbers = NDArray[np.int64]
@@ -46,6 +46,8 @@ class Persons:
     _first: Numbers = field(repr=False)
     """Where in that order each person begins."""
     most_rows: int | None = None
+    assumes: tuple[str, ...] = ()
+    """What was declared of the rows."""
     turn: int = 0
 
     def __len__(self) -> int:
@@ -111,7 +113,7 @@ def by_person(examples: Any, groups: Any = None, most_rows: int | None = None) -
     if groups is None:
         if most_rows is not None:
             raise SettingError("most_rows is the most rows a person takes part with: say with groups whose each row is")
-        return examples if isinstance(examples, Persons) else as_store(examples)
+        return examples if isinstance(examples, Persons | Columns | Mapped) else as_store(examples)
     require(most_rows is None or most_rows >= 1, f"most_rows must be 1 or more, not {most_rows}")
     rows = as_store(examples)
     found = _numbered(groups, len(rows))
@@ -120,7 +122,8 @@ def by_person(examples: Any, groups: Any = None, most_rows: int | None = None) -
     number = np.empty_like(few_first)
     number[few_first] = np.arange(len(counts))
     person, counts = number[found], counts[few_first]
-    return Persons(rows, person, np.argsort(person, kind="stable"), counts, np.cumsum(counts) - counts, most_rows)
+    first, declared = np.cumsum(counts) - counts, tuple(getattr(examples, "assumes", ()))
+    return Persons(rows, person, np.argsort(person, kind="stable"), counts, first, most_rows, declared)
 
 
 def unit_of(examples: Store) -> Unit:
@@ -135,6 +138,20 @@ def unit_of(examples: Store) -> Unit:
 def loss_of(examples: Store, loss: Loss) -> Loss:
     """A loss of rows as one of these examples: of a person, the mean over the rows that take part."""
     return GroupedLoss(loss) if isinstance(examples, Persons) else loss
+
+
+def features_of(function: Callable[[Tensor], Tensor], batch: Batch) -> Tensor:
+    """What a function of inputs makes of each example, as float64: of a person, the mean over rows that take part.
+
+    >>> features_of(torch.neg, (torch.tensor([[1.0], [2.0]]), torch.tensor([0, 1])))
+    tensor([[-1.],
+            [-2.]], dtype=torch.float64)
+    """
+    if not isinstance(batch, Grouped):
+        return function(batch if isinstance(batch, Tensor) else batch[0]).double()
+    found = function(batch.rows[0].flatten(0, 1)).double()
+    weights = batch.weights.double().reshape(-1, *[1] * (found.ndim - 1))
+    return (found * weights).reshape(*batch.weights.shape, *found.shape[1:]).sum(1)
 
 
 def persons_in_words(examples: Store) -> dict[str, object]:

@@ -120,10 +120,11 @@ class Vault:
             raise SettingError(f"{draw.sampler} is not charged for {type(query).__name__}: nothing was released")
         rng = self._randomness.stream(self._round, "ask", self._asks)
         self._asks += 1
+        by_person = isinstance(self._examples, Persons)
         examples = self._examples.turned(self._round) if isinstance(self._examples, Persons) else self._examples
         drawn = Drawn(draw, rng, self.memory, examples, self._device)
         summed_in = getattr(query, "summed_in", torch.float64)
-        room = 1.0 if summed_in is None else slack(draw.settings.batch_size, summed_in)
+        room = 1.0 if summed_in is None else slack(draw.settings.batch_size, summed_in, by_person=by_person)
         sealed = Sealed(carefully(query, drawn, self._guard), query.sensitivity, draw, room, query)
         look = self._randomness.stream(self._round, "look", self._asks)
         if self._round == 0 or look.random() < CHANCE:

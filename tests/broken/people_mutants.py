@@ -63,7 +63,7 @@ def rows_of_a_person_have_coins_of_their_own(right: Any) -> Any:
 
 @mutant(Plan, "guarantee", checks.the_unit_is_said)
 def persons_are_called_examples(right: Any) -> Any:
-    return lambda self, *, seeded: right(dataclasses.replace(self, unit="example"), seeded=seeded)
+    return lambda self, **said: right(dataclasses.replace(self, unit="example"), **said)
 
 
 @mutant(Persons, "everything", checks.other_persons_are_other_examples)

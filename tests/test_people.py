@@ -330,6 +330,45 @@ def test_without_groups_a_column_of_persons_means_nothing() -> None:
     assert done.guarantee.unit == "example"
 
 
+# -- with other runs -------------------------------------------------------------------------------------------------
+
+
+def test_runs_by_person_and_by_row_do_not_add_up(tmp_path: Path) -> None:
+    pair, whose = visits()
+    by_person = rt.fit(net(), pair, groups=whose, noise_multiplier=4.0, epochs=1, size=40)
+    assert by_person.spending.unit == "person"
+    again = rt.fit(by_person.model, pair, groups=whose, noise_multiplier=4.0, epochs=1, size=40, initial=by_person)
+    assert again.guarantee.unit == "person"
+    assert again.guarantee.epsilon > by_person.guarantee.epsilon
+    with pytest.raises(SettingError, match="does not add up"):
+        rt.fit(again.model, pair, noise_multiplier=4.0, epochs=1, size=40, initial=again)
+    again.save(tmp_path)
+    assert rt.load(tmp_path, net()).spending == again.spending
+
+
+def test_a_dataset_is_capped_for_persons_or_for_rows(tmp_path: Path) -> None:
+    pair, whose = visits()
+    ledger = rt.DatasetLedger(tmp_path / "ledger.db")
+    people, rows = (ledger.create(unit, epsilon=9.0, delta=DELTA, unit=unit) for unit in ("person", "example"))
+    done = rt.fit(net(), pair, groups=whose, noise_multiplier=8.0, epochs=1, size=40, dataset=people)
+    assert any("add or remove one person (all their rows)" in text for text in done.guarantee.covers)
+    assert ledger["person"].unit == "person"
+    assert 0 < people.share() < 1
+    people.charge(Gaussian(50.0), note="a mean over persons")
+    with pytest.raises(SettingError, match="does not add up"):
+        rt.fit(net(), pair, noise_multiplier=8.0, epochs=1, size=40, dataset=people)
+    with pytest.raises(SettingError, match="does not add up"):
+        rt.fit(net(), pair, groups=whose, noise_multiplier=8.0, epochs=1, size=40, dataset=rows)
+
+
+def test_normalising_in_one_line_is_by_person() -> None:
+    pair, whose = visits()
+    made_of = rt.normalise(pair, noise_multiplier=50.0, low=-3.0, high=3.0)
+    done = rt.fit(net(), made_of, groups=whose, noise_multiplier=4.0, epochs=1, size=40)
+    assert (done.guarantee.unit, done.spending.unit) == ("person", "person")
+    assert done.spending.events[Gaussian(50.0)] == 2
+
+
 # -- stopping and going on -------------------------------------------------------------------------------------------
 
 

@@ -99,6 +99,7 @@ def make_bill(
         budget=budget,
         delta=wanted if budget is None else budget.delta,
         already=already,
+        unit=unit,
     )
     found = plan(
         method,
@@ -112,7 +113,7 @@ def make_bill(
         adjacency=start.adjacency,
         unit=unit,
     )
-    return Bill(found, start, spending_of(already), size is not None, assumes)
+    return Bill(found, start, spending_of(already, unit=unit), size is not None, assumes)
 
 
 def reserved(dataset: DatasetBudget | None, folder: str | Path | None, *, seeded: bool) -> Reservation | None:

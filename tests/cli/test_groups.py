@@ -12,7 +12,8 @@ import torch
 from typer.testing import CliRunner
 
 from reticent.cli import app
-from reticent.data import Examples, load, make_canaries, plant
+from reticent.data import Examples, load, make_canaries, plant, table
+from reticent.data.loading.opening import Declaration
 from reticent.errors import DataError, ReticentError, SettingError
 from reticent.experiments.people import set_aside
 
@@ -56,6 +57,27 @@ def test_a_column_says_whose_the_rows_are(visits: str, tmp_path: Path) -> None:
         CliRunner().invoke(app, ["attack", str(tmp_path / "run")], catch_exceptions=False)
 
 
+@pytest.mark.parametrize("how", [("--schema", "schema.toml"), ("--accept-schema",)])
+def test_a_table_by_its_path(visits: str, how: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proposed schema leaves the persons out: their names are no input."""
+    monkeypatch.chdir(Path(visits).parent)
+    said = answer(*train("train.csv", *how, "--groups", "patient_id", "--out", "run", "--label", "ill"))
+    assert said["guarantee"]["unit"] == "person"
+    assert any("public knowledge" in text for text in said["guarantee"]["assumptions"])
+    stored = json.loads(Path("run/schema.json").read_text())
+    assert stored["columns"].get("patient_id", {"skip": True}) == {"skip": True}
+
+
+def test_a_data_frame_has_its_column_of_persons(visits: str) -> None:
+    schema = Path(visits).parent / "schema.toml"
+    frame = {"who": ["b", "a", "b"], "age": [20, 30, 40], "ill": ["yes", "no", "no"]}
+    rows = table(frame, schema, groups="who")
+    assert rows.groups is not None
+    assert rows.groups.tolist() == [0, 1, 0]
+    with pytest.raises(DataError, match="schema"):
+        table(frame, schema)
+
+
 def test_means_centres_and_caps_are_by_person(visits: str) -> None:
     settings = ("--set", "most_rows=2", "--set", "centre=20", "--set", "validation=20", "--size", "100")
     with pytest.raises(SettingError, match="set aside"):
@@ -88,8 +110,8 @@ def test_what_is_not_by_person_is_refused_before_the_start(visits: str, more: tu
 def test_a_row_of_nobody_is_refused(visits: str) -> None:
     table = Path(visits).parent / "train.csv"
     table.write_text(table.read_text() + ",50,yes\n")
-    with pytest.raises(DataError, match="whose this row is"):
-        load(visits, groups="patient_id")
+    with pytest.raises(DataError, match="whose it is"):
+        load(visits, declared=Declaration(groups="patient_id"))
 
 
 def test_arrays_have_their_persons_in_a_file_beside(tmp_path: Path) -> None:
@@ -97,13 +119,15 @@ def test_arrays_have_their_persons_in_a_file_beside(tmp_path: Path) -> None:
     for name, values in arrays.items():
         np.save(tmp_path / f"{name}.npy", values)
     (tmp_path / "own.toml").write_text('classes=2\ntrain=["x.npy","y.npy"]\n')
-    train = load(str(tmp_path / "own.toml"), groups="who.npy").train
-    assert train.groups is not None
-    assert train.groups.tolist() == [1, 0, 1, 2]
-    with pytest.raises(DataError, match="whose each row is"):
-        load(str(tmp_path / "own.toml"), groups="nobody.npy")
+    np.savez(tmp_path / "own.npz", **arrays, classes=np.array(["no", "yes"]))
+    for name, groups in (("own.toml", "who.npy"), ("own.npz", "who")):
+        train = load(str(tmp_path / name), declared=Declaration(groups=groups)).train
+        assert train.groups is not None
+        assert train.groups.tolist() == [0, 1, 0, 2]
+        with pytest.raises(DataError, match="whose each row is"):
+            load(str(tmp_path / name), declared=Declaration(groups="nobody"))
     with pytest.raises(DataError, match="digits"):
-        load("digits", groups="writer")
+        load("digits", declared=Declaration(groups="writer"))
 
 
 def test_a_canary_is_a_person_and_persons_are_set_aside_whole() -> None:

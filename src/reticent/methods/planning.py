@@ -77,8 +77,9 @@ class Plan:
         """What a run of it may release at most; `declared`: whether the number of examples was."""
         allowed = self.allowance()
         if isinstance(allowed, RenyiFilter):
-            return Spending(filters=(Filtered(allowed.order, allowed.limit, allowed.adjacency),), declared=declared)
-        return Spending(self.tally(), declared=declared)
+            kept = Filtered(allowed.order, allowed.limit, allowed.adjacency)
+            return Spending(filters=(kept,), declared=declared, unit=self.unit)
+        return Spending(self.tally(), declared=declared, unit=self.unit)
 
     @property
     def bundles(self) -> bool:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from reticent.accounting import Gaussian, Ledger, Planned, Subsampled
 from reticent.data.features.statistics import release_mean
-from reticent.errors import PrivacyWarning, ResumeError
+from reticent.errors import PrivacyWarning, ResumeError, SettingError
 from reticent.inside import Randomness, Vault, by_person
 from reticent.methods import dpsgd
 from reticent.run import Run
@@ -30,8 +30,8 @@ def first_output(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
     return model(batch[0])[:, 0]
 
 
-def made(x: Tensor, whose: np.ndarray, **options: Any) -> Run:
-    model = nn.Linear(x.shape[1], 1, bias=False)
+def made(x: Tensor, whose: np.ndarray | None, **options: Any) -> Run:
+    model = options.pop("model", None) or nn.Linear(x.shape[1], 1, bias=False)
     rest: dict[str, Any] = {"batch_size": 3, "size": 6, "rounds": 1, "delta": 1e-5, "seed": 0} | options
     method, optimizer = dpsgd(noise_multiplier=1.0), torch.optim.SGD(model.parameters(), lr=1.0)
     with warnings.catch_warnings():
@@ -119,6 +119,19 @@ def noise_makes_up_for_rows() -> None:
     assert found >= 1 + 2.0**-24 * 2560 / 96 * 1000
 
 
+def rows_and_persons_do_not_add_up() -> None:
+    """Weights that cost something by row are not trained on by person, as if one price held for both."""
+    x = torch.eye(len(WHOSE))
+    first = made(x, WHOSE)
+    for groups in (None, WHOSE):
+        try:
+            made(x, groups, initial=first, model=first.model)
+        except SettingError:
+            assert groups is None
+        else:
+            assert groups is not None, "a run by row went on from one by person"
+
+
 CHECKS: list[Callable[[], None]] = [
     a_person_is_bounded_as_one,
     a_mean_is_bounded_as_one,
@@ -126,4 +139,5 @@ CHECKS: list[Callable[[], None]] = [
     the_unit_is_said,
     other_persons_are_other_examples,
     noise_makes_up_for_rows,
+    rows_and_persons_do_not_add_up,
 ]

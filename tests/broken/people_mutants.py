@@ -16,6 +16,7 @@ import reticent.data.features.statistics as statistics
 import reticent.inside.queries as queries
 import reticent.inside.vault as vault
 import reticent.run as train
+from reticent import origins
 from reticent.gradients.grouped import flattened
 from reticent.inside import Persons, as_store
 from reticent.methods.planning import Plan
@@ -74,3 +75,8 @@ def whose_a_row_is_does_not_matter(_right: Any) -> Any:
 @mutant(vault, "slack", checks.noise_makes_up_for_rows)
 def noise_for_one_row_a_person(right: Any) -> Any:
     return lambda batch_size, summed_in, **_by_person: right(batch_size, summed_in)
+
+
+@mutant(origins, "refuse_mixed", checks.rows_and_persons_do_not_add_up)
+def one_price_for_rows_and_persons(_right: Any) -> Any:
+    return lambda unit, other: None

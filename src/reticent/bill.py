@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reticent.accounting import Budget, Event, Guarantee, Spending, price
-from reticent.accounting.adjacency import adjacency_of
+from reticent.accounting.adjacency import Unit, adjacency_of
 from reticent.accounting.spending import spending_of
 from reticent.budgets import DatasetBudget
 from reticent.budgets.reserving import Reservation
@@ -84,6 +84,7 @@ def make_bill(
     delta: float | None,
     already: tuple[Event, ...],
     initial: Initial,
+    unit: Unit = "example",
     assumes: tuple[str, ...] = (),
 ) -> Bill:
     """Plan a run; what is asked for is for it and for its starting weights together."""
@@ -98,6 +99,7 @@ def make_bill(
         budget=budget,
         delta=wanted if budget is None else budget.delta,
         already=already,
+        unit=unit,
     )
     found = plan(
         method,
@@ -109,8 +111,9 @@ def make_bill(
         delta=start.own_delta,
         already=start.already,
         adjacency=start.adjacency,
+        unit=unit,
     )
-    return Bill(found, start, spending_of(already), size is not None, assumes)
+    return Bill(found, start, spending_of(already, unit=unit), size is not None, assumes)
 
 
 def reserved(dataset: DatasetBudget | None, folder: str | Path | None, *, seeded: bool) -> Reservation | None:

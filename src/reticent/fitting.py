@@ -19,7 +19,7 @@ from reticent.budgets import DatasetBudget
 from reticent.data.arrays import as_arrays
 from reticent.errors import DataError, SettingError
 from reticent.evaluating import predict
-from reticent.inside import Batch, as_store, readable
+from reticent.inside import Batch, Persons, by_person, readable
 from reticent.losses import LossLike, Paired, about_loss, choose_loss, cross_entropy, per_example
 from reticent.losses.calling import parted
 from reticent.methods import Method, get
@@ -42,6 +42,8 @@ def fit(
     batch_size: float | None = None,
     size: int | None = None,
     adjacency: str | None = None,
+    groups: Any = None,
+    most_rows: int | None = None,
     lr: float | None = None,
     momentum: float = 0.9,
     loss: LossLike = None,
@@ -61,7 +63,8 @@ def fit(
     """Train a model privately in one call: with `epsilon`, the noise is the least that keeps to it.
 
     `size` declares the number of examples, and the guarantee is for adding or removing one; otherwise it is for taking
-    one's contribution away, and the number is public. `adjacency="replace"`: for exchanging one for another.
+    one's contribution away, and the number is public. `adjacency="replace"`: for exchanging one for another. `groups`
+    says whose each row is: then sizes and guarantee are of persons with all their rows (docs/groups.md).
 
     With `initial=trained`, what an earlier run gave, epsilon and guarantee are for both; `initial="public"` declares
     that the weights owe nothing to these examples. `dataset`, a budget of `DatasetLedger`, is charged before it begins.
@@ -79,23 +82,23 @@ def fit(
     ('proved', True)
     """
     chosen = get(method, **options) if isinstance(method, str) else _without_options(method, options)
-    relation = adjacency_of(size, adjacency)
     asked = examples if isinstance(examples, Normalised) else None
     examples = as_arrays(examples if asked is None else asked.examples, like=model)
-    public = len(as_store(examples)) if size is None else size
+    found = by_person(examples, groups, most_rows)
+    public = len(found) if size is None else size
     made = make_optimizer(optimizer or chosen.optimizer, model, lr, momentum)
     if loss is None:
-        loss, why = choose_loss(model, *readable(examples, model, probes)[1:])
+        loss, why = choose_loss(model, *readable(found, model, probes)[1:])
         print(f"reticent: no loss was given: {loss}, since {why}", file=sys.stderr)
     if check_data:
         _check_labels(model, examples, loss)
     bound = default_delta(public) if delta is None else delta
-    budget = Budget(epsilon, bound, adjacency=relation) if epsilon is not None else None
-    ready = prepared(model, examples, asked, budget)
+    budget = Budget(epsilon, bound, adjacency=adjacency_of(size, adjacency)) if epsilon is not None else None
+    ready = prepared(model, found, asked, budget)
     run = Run(
         ready.model,
         made,
-        examples,
+        found if isinstance(found, Persons) else examples,
         method=chosen,
         batch_size=batch_size if batch_size is not None else default_batch_size(public),
         size=size,

@@ -17,7 +17,7 @@ from reticent.accounting.calibrate import least_noise
 from reticent.beforehand import release_once
 from reticent.data.features.statistics import release_moments
 from reticent.errors import SettingError, require
-from reticent.inside import Store, Vault, as_store
+from reticent.inside import Persons, Store, Vault, by_person
 from reticent.models.normalising import PublicNormalise
 
 RELEASES = 2
@@ -84,8 +84,9 @@ def prepared(model: nn.Module, examples: Any, asked: Normalised | None, budget: 
     """What a run is made of: the model, or one with a layer in front whose numbers are released once it is planned."""
     if asked is None:
         return Prepared(model)
-    store, noise = as_store(examples), asked.noise(budget)
-    inputs = tuple(store.take(np.zeros(1, np.int64))[0].shape[1:])
+    store, noise = by_person(examples), asked.noise(budget)
+    rows = store.rows if isinstance(store, Persons) else store
+    inputs = tuple(rows.take(np.zeros(1, np.int64))[0].shape[1:])
     network = in_front(model, inputs)
 
     def release(size: int | None, seed: int | None, folder: str | Path | None) -> None:

@@ -14,10 +14,10 @@ from typing import Literal, Protocol
 from torch import nn
 
 from reticent.accounting import Adjacency, Budget, Event, Guarantee, Price, Spending
-from reticent.accounting.adjacency import adjacency_of
+from reticent.accounting.adjacency import Unit, adjacency_of
 from reticent.accounting.events import Json
 from reticent.accounting.guarantee import round_up
-from reticent.accounting.spending import NOTHING_SPENT
+from reticent.accounting.spending import NOTHING_SPENT, UNKNOWN_SPENDING, refuse_mixed
 from reticent.errors import SettingError
 
 MARK = "_reticent_spending"
@@ -91,6 +91,7 @@ def begin(
     budget: Budget | None,
     delta: float,
     already: tuple[Event, ...],
+    unit: Unit = "example",
 ) -> Beginning:
     """What a run may ask of the planner when the budget is for it and for its starting weights together.
 
@@ -106,6 +107,8 @@ def begin(
     past = getattr(initial, "spending", None)
     if not isinstance(past, Spending):
         raise SettingError(f"initial is {initial!r}: say 'public', or give what the starting weights came with")
+    if past and past != UNKNOWN_SPENDING:
+        refuse_mixed(past.unit, unit)
     if relation == "add-or-remove" and not past.declared:
         if adjacency is not None:
             raise SettingError(

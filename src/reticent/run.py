@@ -22,6 +22,7 @@ from reticent.inside import Batch, Flat, Opening, Probe, Randomness, RoundSettin
 from reticent.inside.diagnostics import Diagnostics
 from reticent.inside.guard import Guard
 from reticent.inside.on_device import generator
+from reticent.inside.persons import by_person, loss_of, persons_in_words, unit_of
 from reticent.loop import Loop
 from reticent.losses import LossLike, per_example
 from reticent.methods import Method
@@ -41,9 +42,10 @@ class Run:
     share of the planned rounds, the last, whose weights are averaged in the end (not if a filter ends the run early);
     `already` lists what was released of the same examples before, such as normalisation statistics, and is part of the
     guarantee. `size` declares the number of examples: then all public numbers follow from it, whatever there really
-    are, and the guarantee is for adding or removing one; otherwise their number is public. `probes` is a batch of
-    public rows that the model is checked with, where made-up ones of the same shapes will not do. `loss` is that of
-    `fit`. `initial` says whose the starting weights are: "public", or those of another run, and then budget and
+    are, and the guarantee is for adding or removing one; otherwise their number is public. `groups` says whose each row
+    is: then an example is a person with all rows, of which at most `most_rows` take part in a round. `probes` is a
+    batch of public rows that the model is checked with, where made-up ones of the same shapes will not do. `loss` is
+    that of `fit`. `initial` says whose the starting weights are: "public", or those of another run, and then budget and
     guarantee are for both. `dataset` is charged for the whole plan before anything is released.
 
     >>> import torch, reticent as rt
@@ -64,6 +66,8 @@ class Run:
         batch_size: float,
         size: int | None = None,
         adjacency: str | None = None,
+        groups: Any = None,
+        most_rows: int | None = None,
         loss: LossLike = None,
         rounds: int | None = None,
         epochs: float | None = None,
@@ -82,7 +86,7 @@ class Run:
         checkpoint_seconds: float = 30.0,
         private_diagnostics: bool = False,
     ):
-        found, made_up, probes = readable(examples, model, probes)
+        found, made_up, probes = readable(by_person(examples, groups, most_rows), model, probes)
         bill = make_bill(
             method,
             counted=len(found),
@@ -95,6 +99,7 @@ class Run:
             delta=delta,
             already=tuple(already),
             initial=initial,
+            unit=unit_of(found),
             assumes=tuple(getattr(examples, "assumes", ())),
         )
         self.plan = bill.plan
@@ -103,7 +108,7 @@ class Run:
         self._standing, self._average = Standing(self.plan.settings), TailAverage(average_last, self.plan.rounds)
         self._diagnostics, self._watched = Diagnostics() if private_diagnostics else None, False
         self.loss = per_example(loss, model, made_up, probes)
-        self._task = Task(model, self.loss, Flat(model), max_physical_batch_size, self._diagnostics)
+        self._task = Task(model, loss_of(found, self.loss), Flat(model), max_physical_batch_size, self._diagnostics)
         refuse_unusable(optimizer, scheduler, self._task.flat, self.plan)
         self._folder = Folder(Path(folder), resume=resume, seconds=checkpoint_seconds) if folder is not None else None
         self.bill = replace(bill, reservation=reserved(dataset, folder, seeded=seed is not None))
@@ -119,6 +124,7 @@ class Run:
             average_last=self._average.share,
             diagnostics=private_diagnostics,
             **self.bill.described(),
+            **persons_in_words(found),
         )
         self._open(found, initial, seed, probes)
 

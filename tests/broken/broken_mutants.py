@@ -36,6 +36,7 @@ from reticent.gradients.following import Whose, indexing
 from reticent.holding import Hold
 from reticent.inside import ByNorm, Flat, GradientSum, Poisson, Randomness, Vault
 from reticent.inside.guard import Guard
+from reticent.inside.persons import features_of
 from reticent.loop import Loop
 from reticent.methods import solving
 from reticent.methods.planning import Plan
@@ -278,7 +279,7 @@ def an_error_shows_the_cell(_right: Any) -> Any:
 
 @mutant(FeatureSum, "_add_up", checks.normalising_is_paid_for)
 def features_not_cut(_right: Any) -> Any:
-    return lambda self, x: self.features(x).sum(0)
+    return lambda self, batch: features_of(self.features, batch).sum(0)
 
 
 @mutant(beforehand, "BEFORE_THE_FIRST", checks.normalising_is_paid_for)

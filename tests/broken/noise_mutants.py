@@ -76,4 +76,4 @@ def one_word_for_radius_and_angle(right: Any) -> Any:
 
 @mutant(vault, "slack", checks.noise_makes_up_for_float32)
 def rounding_in_float32_forgotten(_right: Any) -> Any:
-    return lambda batch_size, summed_in: 1.0
+    return lambda batch_size, summed_in, **by_person: 1.0

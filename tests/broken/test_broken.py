@@ -16,6 +16,8 @@ import loss_checks
 import loss_mutants
 import noise_checks
 import noise_mutants
+import people_checks
+import people_mutants
 import pytest
 from broken_mutants import Mutant
 
@@ -24,22 +26,17 @@ from reticent.audits.verdict import PROBES
 from reticent.inside.planted import Bug, bugs
 from reticent.methods import dpsgd
 
-MUTANTS = [
-    *broken_mutants.MUTANTS,
-    *noise_mutants.MUTANTS,
-    *file_mutants.MUTANTS,
-    *budget_mutants.MUTANTS,
-    *loss_mutants.MUTANTS,
-    *guard_mutants.MUTANTS,
-]
-CHECKS = [
-    *broken_checks.CHECKS,
-    *noise_checks.CHECKS,
-    *file_checks.CHECKS,
-    *budget_checks.CHECKS,
-    *loss_checks.CHECKS,
-    *guard_checks.CHECKS,
-]
+KINDS = (
+    (broken_checks, broken_mutants),
+    (noise_checks, noise_mutants),
+    (file_checks, file_mutants),
+    (budget_checks, budget_mutants),
+    (loss_checks, loss_mutants),
+    (guard_checks, guard_mutants),
+    (people_checks, people_mutants),
+)
+MUTANTS = [mutant for _, mutants in KINDS for mutant in mutants.MUTANTS]
+CHECKS = [check for checks, _ in KINDS for check in checks.CHECKS]
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)

@@ -14,10 +14,11 @@ from reticent.data import Examples
 from reticent.defences import defend
 from reticent.errors import SettingError
 from reticent.experiments.parts import model_of
+from reticent.experiments.people import set_aside
 from reticent.experiments.plain import train_plain
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.repeat import put_back, repeatable
-from reticent.experiments.training import set_aside, train
+from reticent.experiments.training import train
 from reticent.results import Kind, Result, read_result
 
 RECIPES: dict[str, dict[str, Any]] = {

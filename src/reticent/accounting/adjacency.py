@@ -8,14 +8,45 @@ from reticent.errors import SettingError, UnknownName
 
 Adjacency = Literal["zero-out", "add-or-remove", "replace"]
 
-WORDS: dict[Adjacency, str] = {
-    "zero-out": "one example's contribution removed or added, the number of examples being public",
-    "add-or-remove": "add or remove one example",
-    "replace": "replace one example",
+Unit = Literal["example", "person"]
+"""Whose contribution is hidden: one row of the data, or all rows of one person."""
+
+_WORDS: dict[Unit, dict[Adjacency, str]] = {
+    "example": {
+        "zero-out": "one example's contribution removed or added, the number of examples being public",
+        "add-or-remove": "add or remove one example",
+        "replace": "replace one example",
+    },
+    "person": {
+        "zero-out": "one person's contribution (all their rows) removed or added, the number of persons being public",
+        "add-or-remove": "add or remove one person (all their rows)",
+        "replace": "replace one person (all their rows)",
+    },
 }
 
-_BEFORE_NAMES = WORDS["add-or-remove"]
+_BEFORE_NAMES = _WORDS["example"]["add-or-remove"]
 """What files said before there were names, for runs whose rate came from the data's length: they mean zero-out."""
+
+
+def in_words(adjacency: Adjacency, unit: Unit = "example") -> str:
+    """What two neighbouring datasets differ by.
+
+    >>> in_words("add-or-remove", "person")
+    'add or remove one person (all their rows)'
+    """
+    return _WORDS[unit][adjacency]
+
+
+def check_unit(name: str) -> Unit:
+    """The unit of this name, or an error that tells which there are.
+
+    >>> check_unit("person")
+    'person'
+    """
+    for known in get_args(Unit):
+        if name == known:
+            return known  # type: ignore[no-any-return]
+    raise UnknownName("unit of privacy", name, get_args(Unit))
 
 
 def check_adjacency(name: str) -> Adjacency:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from typing import Any, Literal
 
-from reticent.accounting.adjacency import WORDS, Adjacency, read_adjacency
+from reticent.accounting.adjacency import Adjacency, Unit, check_unit, in_words, read_adjacency
 from reticent.accounting.pricing import Price
 
 Status = Literal["proved", "as_claimed", "none"]
@@ -36,6 +36,8 @@ class Guarantee:
     seeded: bool = False
     why: str = ""
     as_claimed: dict[str, Any] | None = None
+    unit: Unit = "example"
+    """Whose contribution is hidden: one example's, or all rows of one person."""
 
     def __str__(self) -> str:
         """One line, epsilon rounded up.
@@ -48,7 +50,7 @@ class Guarantee:
         if self.status == "none" or math.isinf(self.epsilon):
             return f"no differential privacy: {self.why or 'nothing is proved'}"
         how = {"proved": f"proved ({self.accountant.upper()})", "as_claimed": "as claimed by the paper"}[self.status]
-        line = f"({round_up(self.epsilon)}, {delta_up(self.delta)})-DP, {WORDS[self.adjacency]}, {how}"
+        line = f"({round_up(self.epsilon)}, {delta_up(self.delta)})-DP, {in_words(self.adjacency, self.unit)}, {how}"
         return line + ("; seeded: for reproduction, not for release" if self.seeded else "")
 
     def to_json(self) -> dict[str, Any]:
@@ -73,6 +75,7 @@ class Guarantee:
         if values["epsilon"] is None:
             values["epsilon"] = math.inf
         values["adjacency"] = read_adjacency(values.get("adjacency", "zero-out"))
+        values["unit"] = check_unit(values.get("unit", "example"))
         names = {letter: name for name, letter in LETTERS.items()}
         values["route"] = values.pop("route_name", names.get(values["route"], values["route"]))
         return cls(**values)

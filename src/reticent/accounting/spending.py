@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from reticent.accounting.adjacency import Adjacency, check_adjacency
+from reticent.accounting.adjacency import Adjacency, Unit, check_adjacency, check_unit
 from reticent.accounting.budget import divergence
 from reticent.accounting.events import Event, Json, SelectiveRelease, Tally, Unbounded, from_json, to_json
 from reticent.accounting.pricing import Price, price
 from reticent.accounting.renyi.conversions import overhead
 from reticent.accounting.renyi.curves import why_infinite
-from reticent.errors import DataError, require
+from reticent.errors import DataError, SettingError, require
 
 COUNTED = "the number of examples was counted on them, which proves nothing for adding or removing one: give size="
 
@@ -56,10 +56,16 @@ class Spending:
     filters: tuple[Filtered, ...] = ()
     declared: bool = True
     """Whether all numbers follow from a declared size, so that it may be said of adding or removing an example."""
+    unit: Unit = "example"
+    """Whose contribution the events are priced for."""
 
     def __add__(self, other: Spending) -> Spending:
+        """Both together; what was priced for one row proves nothing for a person with several, nor the other way."""
+        if self and other:
+            refuse_mixed(self.unit, other.unit)
         events = Counter(self.events) + Counter(other.events)
-        return Spending(dict(events), self.filters + other.filters, self.declared and other.declared)
+        unit = self.unit if self else other.unit
+        return Spending(dict(events), self.filters + other.filters, self.declared and other.declared, unit)
 
     def __bool__(self) -> bool:
         return bool(self.events or self.filters)
@@ -116,7 +122,8 @@ class Spending:
         filters: list[Json] = [
             {"order": one.order, "limit": one.limit, "adjacency": one.adjacency} for one in self.filters
         ]
-        return {"declared": self.declared, "events": events, "filters": filters}
+        said: dict[str, Json] = {"declared": self.declared, "events": events, "filters": filters}
+        return said if self.unit == "example" else said | {"unit": self.unit}
 
     @staticmethod
     def from_json(data: object) -> Spending:
@@ -128,7 +135,7 @@ class Spending:
 
 
 def _read(data: object) -> Spending:
-    if not isinstance(data, dict) or data.keys() != {"declared", "events", "filters"}:
+    if not isinstance(data, dict) or data.keys() - {"unit"} != {"declared", "events", "filters"}:
         raise ValueError(data)
     counts = Counter[Event]()
     for part in data["events"]:
@@ -138,17 +145,31 @@ def _read(data: object) -> Spending:
     filters = tuple(
         Filtered(float(one["order"]), float(one["limit"]), check_adjacency(one["adjacency"])) for one in data["filters"]
     )
-    return Spending(dict(counts), filters, data["declared"] is True)
+    return Spending(dict(counts), filters, data["declared"] is True, check_unit(data.get("unit", "example")))
 
 
-def spending_of(events: Iterable[Event], *, declared: bool = True) -> Spending:
+def refuse_mixed(unit: Unit, other: Unit) -> None:
+    """Refuse to add up what was promised to rows and to persons.
+
+    >>> refuse_mixed("person", "example")
+    Traceback (most recent call last):
+    reticent.errors.SettingError: what is promised by person and by example does not add up: ...
+    """
+    if unit != other:
+        raise SettingError(
+            f"what is promised by {unit} and by {other} does not add up: take groups= in all runs on the same data, or "
+            "in none"
+        )
+
+
+def spending_of(events: Iterable[Event], *, declared: bool = True, unit: Unit = "example") -> Spending:
     """The spending of events, one by one.
 
     >>> from reticent.accounting.events import Gaussian
     >>> spending_of([Gaussian(1.0), Gaussian(1.0)]).events
     {Gaussian(noise_multiplier=1.0): 2}
     """
-    return Spending(dict(Counter(events)), declared=declared)
+    return Spending(dict(Counter(events)), declared=declared, unit=unit)
 
 
 NOTHING_SPENT = Spending()

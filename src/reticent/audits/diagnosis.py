@@ -18,8 +18,10 @@ from reticent.audits.findings import Finding
 from reticent.errors import PrivacyWarning, ReticentError
 from reticent.gradients import norms
 from reticent.gradients.batches import chosen, map_tensors, size
-from reticent.inside import Batch, Loss, Opening, readable
+from reticent.gradients.grouped import Grouped
+from reticent.inside import Batch, Loss, Opening, by_person, readable
 from reticent.inside.guard import Guard
+from reticent.inside.persons import loss_of
 from reticent.inside.store import leaves
 from reticent.losses import LossLike, per_example
 from reticent.methods import dpsgd
@@ -53,11 +55,18 @@ class Diagnosis:
 
 
 def doctor(
-    model: nn.Module, examples: object, loss: LossLike = None, *, rows: int = 24, rounds: int = 3, seed: int = 0
+    model: nn.Module,
+    examples: object,
+    loss: LossLike = None,
+    *,
+    groups: object = None,
+    rows: int = 24,
+    rounds: int = 3,
+    seed: int = 0,
 ) -> Diagnosis:
     """Train briefly on neighbouring datasets with frozen randomness, and compare what was sealed and what came out.
 
-    The model is left as it was.
+    The model is left as it was. With `groups`, examples are persons with all their rows.
 
     >>> x, y = torch.randn(40, 3), torch.arange(40) % 2
     >>> doctor(nn.Linear(3, 2), (x, y)).healthy
@@ -67,10 +76,11 @@ def doctor(
     >>> doctor(nn.Linear(3, 2), (x, y), shared).healthy
     False
     """
-    store, made_up, _ = readable(examples, model)
+    store, made_up, _ = readable(by_person(examples, groups), model)
     rng = np.random.default_rng(seed)
     index = np.sort(rng.choice(len(store), min(rows, len(store)), replace=False))
-    patient = Patient(copy.deepcopy(model), per_example(loss, model, made_up), store.take(index), rounds, seed)
+    asked = loss_of(store, per_example(loss, model, made_up))
+    patient = Patient(copy.deepcopy(model), asked, store.take(index), rounds, seed)
     looks: dict[str, Callable[[], Finding]] = {
         "each example alone": patient.alone,
         "whose gradient it is": patient.whose,
@@ -170,14 +180,15 @@ class Patient:
         self, rows: Tensor, bound: float, *, rounds: int, replay: list[Opening] | None = None
     ) -> tuple[list[Opening], Tensor]:
         """Watched rounds of DP-SGD on these rows, everybody drawn: what was sealed, and where the weights went."""
-        model = copy.deepcopy(self.model)
+        model, some = copy.deepcopy(self.model), chosen(self.batch, rows)
+        plain = isinstance(some, tuple) and not isinstance(some, Grouped)
         trained = [p for p in model.parameters() if p.requires_grad]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrivacyWarning)
             run = Run(
                 model,
                 torch.optim.SGD(trained, lr=0.1),
-                tuple(leaves(chosen(self.batch, rows))) if isinstance(self.batch, tuple) else _Rows(self.batch, rows),
+                tuple(leaves(some)) if plain else _Rows(some),
                 loss=self.loss,
                 method=dpsgd(noise_multiplier=1.0, max_grad_norm=bound),
                 batch_size=len(rows),
@@ -195,11 +206,11 @@ class Patient:
 class _Rows(torch.utils.data.Dataset[Batch]):
     """Rows of a batch that is no pair, as a dataset."""
 
-    def __init__(self, batch: Batch, rows: Tensor):
-        self._batch, self._rows = batch, rows
+    def __init__(self, batch: Batch):
+        self._batch = batch
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return size(self._batch)
 
     def __getitems__(self, index: list[int]) -> list[Batch]:
         """These rows, one by one."""
@@ -207,7 +218,7 @@ class _Rows(torch.utils.data.Dataset[Batch]):
 
     def __getitem__(self, number: int) -> Batch:
         """One row, without its first axis."""
-        return map_tensors(self._batch, lambda part: part[self._rows[number]])
+        return map_tensors(self._batch, lambda part: part[number])
 
 
 def _apart(one: Tensor, two: Tensor) -> float:

@@ -21,9 +21,9 @@ from sqlalchemy import Connection, Row, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from reticent.accounting import Budget, Event, RenyiFilter, Spending
-from reticent.accounting.adjacency import WORDS
+from reticent.accounting.adjacency import Unit, in_words
 from reticent.accounting.guarantee import delta_up, round_up
-from reticent.accounting.spending import NOTHING_SPENT, spending_of
+from reticent.accounting.spending import NOTHING_SPENT, refuse_mixed, spending_of
 from reticent.budgets.database import Database
 from reticent.budgets.schema import charges, datasets
 from reticent.errors import BudgetSpent, DataError, ResumeError, SettingError, UnknownName
@@ -67,6 +67,8 @@ class DatasetBudget:
     order: float
     """The one order at which everything is counted."""
     database: Database
+    unit: Unit = "example"
+    """Whose contribution the cap is for: that of one example, or of one person with all rows."""
 
     @property
     def limit(self) -> float:
@@ -74,9 +76,10 @@ class DatasetBudget:
         return RenyiFilter(self.order, self.cap.epsilon, self.cap.delta, self.cap.adjacency).limit
 
     def __str__(self) -> str:
+        cap, differ = self.cap, in_words(self.cap.adjacency, self.unit)
         return (
-            f"({round_up(self.cap.epsilon)}, {delta_up(self.cap.delta)})-DP, {WORDS[self.cap.adjacency]}, by a Renyi "
-            f"filter of order {self.order:g} fixed with the cap"
+            f"({round_up(cap.epsilon)}, {delta_up(cap.delta)})-DP, {differ}, by a Renyi filter of order {self.order:g} "
+            "fixed with the cap"
         )
 
     # -- what was charged ----------------------------------------------------------------------------------------------
@@ -103,7 +106,8 @@ class DatasetBudget:
         `declared`: whether the numbers in it depend on how many examples there are; see `size` of `rt.fit`.
         """
         if not isinstance(releases, Spending):
-            releases = spending_of([releases] if isinstance(releases, Event) else releases, declared=declared)
+            each = [releases] if isinstance(releases, Event) else releases
+            releases = spending_of(each, declared=declared, unit=self.unit)
         return self.reserve(releases, note=note, state="spent")
 
     def reserve(
@@ -145,6 +149,7 @@ class DatasetBudget:
             ) from error
 
     def _refuse_unproved(self, spending: Spending) -> None:
+        refuse_mixed(self.unit, spending.unit)
         why = spending.why_not(self.order, self.cap.adjacency)
         if why is not None:
             raise BudgetSpent(f"dataset {self.name!r} cannot be charged: {why}. Nothing was charged or released")

@@ -9,7 +9,7 @@ from sqlalchemy import insert, select
 from sqlalchemy.exc import IntegrityError
 
 from reticent.accounting import Budget, RenyiFilter
-from reticent.accounting.adjacency import check_adjacency
+from reticent.accounting.adjacency import check_adjacency, check_unit
 from reticent.accounting.budget import most_concentrated
 from reticent.budgets.budget import DatasetBudget, DatasetCharge, now, who
 from reticent.budgets.database import Database, place_of
@@ -39,12 +39,14 @@ class DatasetLedger:
         epsilon: float,
         delta: float,
         adjacency: str = "add-or-remove",
+        unit: str = "example",
         order: float | None = None,
     ) -> DatasetBudget:
         """A new dataset, with a cap that never changes: one that moves with what was seen would promise nothing.
 
-        `order` is the one order at which all runs are counted; if not said, the one at which the cap affords the most
-        Gaussian noise. Where few runs with large epsilons are planned, a lower one affords more.
+        With `unit="person"` it is for runs with `groups`. `order` is the one order at which all runs are counted; if
+        not said, the one at which the cap affords the most Gaussian noise. Where few runs with large epsilons are
+        planned, a lower one affords more.
         """
         cap = Budget(epsilon, delta, "rdp", check_adjacency(adjacency))
         chosen = float(most_concentrated(cap)[0] if order is None else order)
@@ -52,6 +54,7 @@ class DatasetLedger:
         if not name or len(name) > 200 or not name.isprintable():
             raise SettingError("a dataset needs a name of up to 200 letters")
         row = {"name": name, "version": VERSION, "epsilon": epsilon, "delta": delta, "adjacency": cap.adjacency}
+        row["unit"] = check_unit(unit)
         self._database.make()
         with self._database.transaction() as connection:
             try:
@@ -96,6 +99,7 @@ class DatasetLedger:
                 Budget(row.epsilon, row.delta, "rdp", check_adjacency(row.adjacency)),
                 row.renyi_order,
                 self._database,
+                check_unit(row.unit),
             )
             for row in rows
         }

@@ -17,6 +17,7 @@ datasets = Table(
     Column("epsilon", Double, nullable=False),
     Column("delta", Double, nullable=False),
     Column("adjacency", String(20), nullable=False),
+    Column("unit", String(20), nullable=False),
     Column("renyi_order", Double, nullable=False),
     Column("who", String(200), nullable=False),
     Column("at", String(40), nullable=False),

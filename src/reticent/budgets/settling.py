@@ -28,7 +28,7 @@ def settle(ledger: DatasetLedger, folder: Path) -> tuple[DatasetBudget, DatasetC
         known = dataset.find(run)
         if known is None:
             raise ResumeError(f"dataset {name!r} of this ledger knows nothing of run {run}: give the right one (--db)")
-        used = _released(folder, begun=known.state != "reserved", declared=known.planned.declared)
+        used = _released(folder, known.planned, begun=known.state != "reserved")
         if not known.planned.filters and Counter(used.events) - Counter(known.planned.events):
             raise ResumeError(f"the ledger of {folder} has releases that run {run} was not charged for")
         return dataset, dataset.settle(run, used)
@@ -36,7 +36,7 @@ def settle(ledger: DatasetLedger, folder: Path) -> tuple[DatasetBudget, DatasetC
         hold.release()
 
 
-def _released(folder: Path, *, begun: bool, declared: bool) -> Spending:
+def _released(folder: Path, planned: Spending, *, begun: bool) -> Spending:
     """What the ledger of a folder lists; refused if something that must be there is gone."""
     path, stored = folder / LEDGER, folder / "checkpoint.safetensors"
     if not path.exists() or (begun and not stored.exists()):
@@ -44,4 +44,4 @@ def _released(folder: Path, *, begun: bool, declared: bool) -> Spending:
     ledger = Ledger(path)
     if stored.exists():
         refuse_lost(ledger, checkpoint.read(stored))
-    return Spending(ledger.tally(), declared=declared)
+    return Spending(ledger.tally(), declared=planned.declared, unit=planned.unit)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from reticent.experiments.recipe import Recipe
 
 SHOWN = ("epsilon", "delta", "status", "route", "route_name", "order", "accountant", "rdp", "pld", "as_claimed")
-ALSO = ("why", "adjacency", "assumptions")
+ALSO = ("why", "adjacency", "unit", "assumptions")
 
 # The flags that every method has, here and in `plan`; everything else is set as for `train`.
 Method = Annotated[str, Option(help="Which method: see `reticent methods`.")]

@@ -28,6 +28,7 @@ def create(
     epsilon: Annotated[float, Option(help="The cap, for all runs together; it never changes.")],
     delta: Annotated[float, Option(help="The cap's delta.")],
     adjacency: Annotated[str, Option(help="zero-out, add-or-remove or replace.")] = "add-or-remove",
+    unit: Annotated[str, Option(help="example, or person for runs with --groups.")] = "example",
     order: Annotated[float | None, Option(help="The Renyi order at which all runs are counted.")] = None,
     db: Place = None,
     as_json: AsJson = False,
@@ -35,7 +36,7 @@ def create(
     """Give a dataset a budget."""
     from reticent.budgets import DatasetLedger
 
-    made = DatasetLedger(db).create(name, epsilon=epsilon, delta=delta, adjacency=adjacency, order=order)
+    made = DatasetLedger(db).create(name, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit, order=order)
     _tell(made, as_json)
 
 
@@ -92,7 +93,7 @@ def charge(
 
     released = _event(epsilon, rho, noise_multiplier, sample_rate)
     dataset = DatasetLedger(db)[name]
-    dataset.charge(Spending({released: steps}), note=note)
+    dataset.charge(Spending({released: steps}, unit=dataset.unit), note=note)
     _tell(dataset, as_json)
 
 
@@ -136,6 +137,7 @@ def _summary(dataset: DatasetBudget) -> dict[str, object]:
         "epsilon": cap.epsilon,
         "delta": cap.delta,
         "adjacency": cap.adjacency,
+        "unit": dataset.unit,
         "order": dataset.order,
         "share": dataset.share(charged),
         "charges": len(charged),

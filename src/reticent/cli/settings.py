@@ -23,6 +23,8 @@ SAYS = {
     "delta": "chance that the promise does not hold; at most 1e-5 and 1/(10 N) if not said",
     "size": "declared number of examples: then one more or less changes no number",
     "adjacency": "what is promised: zero-out, add-or-remove (needs size) or replace",
+    "groups": "column, or file beside arrays, that says whose each row is: sizes and guarantee are by person then",
+    "most_rows": "so many rows of a person at most take part in a round; all of them if not said",
     "epochs": "attempts x batch / N",
     "batch_size": "expected batch size",
     "optimizer": "sgd or adam; the method's own if not said",

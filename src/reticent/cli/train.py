@@ -38,6 +38,9 @@ def train(
     adjacency: Annotated[
         str | None, Option(help="zero-out, add-or-remove (needs --size) or replace: what is promised.")
     ] = None,
+    groups: Annotated[
+        str | None, Option(help="Column that says whose each row is: the guarantee is for whole persons.")
+    ] = None,
     epochs: Annotated[float | None, Option(help="Attempts x batch / N.")] = None,
     batch_size: Annotated[float | None, Option(help="Expected batch size.")] = None,
     lr: Annotated[float | None, Option(help="Learning rate.")] = None,
@@ -91,6 +94,7 @@ def train(
         "delta": delta,
         "size": size,
         "adjacency": adjacency,
+        "groups": groups,
         "epochs": epochs,
         "batch_size": batch_size,
         "lr": lr,

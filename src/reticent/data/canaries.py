@@ -75,11 +75,16 @@ def make_canaries(
 def plant(examples: Examples, canaries: Examples, *, seed: int) -> Planted:
     """Add each canary to the examples with chance one half; all else stays as it is.
 
+    Where rows belong to persons, every canary is a person of its own.
+
     >>> base, canaries = Examples(torch.zeros(5, 1), torch.zeros(5)), Examples(torch.ones(8, 1), torch.ones(8))
     >>> planted = plant(base, canaries, seed=1)
     >>> len(planted.train) == 5 + int(planted.included.sum())
     True
     """
     included = torch.rand(len(canaries), generator=Generator().manual_seed(seed)) < 0.5
-    x = torch.cat([examples.x, canaries.x[included]])
-    return Planted(Examples(x, torch.cat([examples.y, canaries.y[included]])), canaries, included)
+    x, y = (torch.cat([one, more[included]]) for one, more in zip(examples, canaries, strict=True))
+    groups = examples.groups
+    if groups is not None:
+        groups = torch.cat([groups, int(groups.max()) + 1 + torch.arange(int(included.sum()))])
+    return Planted(Examples(x, y, groups=groups), canaries, included)

@@ -10,7 +10,7 @@ from reticent.data.loading.opening import Declaration, is_path, open_path
 from reticent.data.loading.own import describe
 from reticent.data.loading.places import data_folder
 from reticent.data.sets import adult, checkins, cifar, digits, imdb, mnist
-from reticent.errors import UnknownName
+from reticent.errors import DataError, UnknownName
 
 LOADERS: dict[str, Callable[[Path], Dataset]] = {
     "digits": digits.load,
@@ -58,6 +58,11 @@ def load(name: str, *, folder: str | Path | None = None, declared: Declaration |
     10
     """
     full = resolve(name)
+    said = Declaration() if declared is None else declared
     if full not in LOADERS and is_path(full):
-        return open_path(full, Declaration() if declared is None else declared)
-    return describe(full) if full.endswith(_DESCRIPTION) else LOADERS[full](data_folder(folder))
+        return open_path(full, said)
+    if full.endswith(_DESCRIPTION):
+        return describe(full, groups=said.groups)
+    if said.groups is not None:
+        raise DataError(f"{full} does not say whose its rows are: groups is for your own tables and arrays")
+    return LOADERS[full](data_folder(folder))

@@ -30,10 +30,14 @@ class Examples:
     y: Tensor
     preprocessing: Preprocessing | None = None
     """How they were read from the user's own files, so that new ones can be read alike."""
+    groups: Tensor | None = None
+    """Whose each row is, as a number; None where nothing is said of persons."""
 
     def __post_init__(self) -> None:
         if len(self.x) != len(self.y):
             raise DataError(f"{len(self.x)} inputs but {len(self.y)} labels: give one label for each input")
+        if self.groups is not None and len(self.groups) != len(self.y):
+            raise DataError(f"{len(self.y)} rows, but groups says of {len(self.groups)} whose they are: name each one")
 
     def __len__(self) -> int:
         return len(self.y)
@@ -53,7 +57,8 @@ class Examples:
     def take(self, rows: Tensor | np.ndarray | list[int]) -> Examples:
         """The examples at these rows, in this order."""
         index = torch.as_tensor(rows, dtype=torch.int64)
-        return Examples(self.x[index], self.y[index], self.preprocessing)
+        whose = None if self.groups is None else self.groups[index]
+        return Examples(self.x[index], self.y[index], self.preprocessing, whose)
 
 
 @dataclass(frozen=True, eq=False)

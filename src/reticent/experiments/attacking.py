@@ -22,6 +22,7 @@ from reticent.attacks.summary import Summary, summarise
 from reticent.attacks.thresholds import each_round
 from reticent.attacks.whitebox import logits_of
 from reticent.checkpoint import replace_file
+from reticent.errors import SettingError
 from reticent.experiments.parts import model_of
 from reticent.experiments.repeat import repeatable
 from reticent.results import Result, read_result
@@ -90,6 +91,11 @@ def attack_run(
     kept = Path(out) if out is not None else run / "attack"
     result = read_result(run)
     again = repeatable(result)
+    if again.recipe.groups is not None:
+        raise SettingError(
+            "attacks tell one row from another, but this run promises for whole persons: use `reticent audit`, where "
+            "each canary is a person"
+        )
     game = Game(records or min(1000, most_records(again.dataset)), models, canaries, canary_kind, seed)
     cards = deal(game, again.dataset)
     logits = train_shadows(

@@ -7,6 +7,7 @@ first layer sees: all pass the vault's door, all are charged to the run.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -16,8 +17,9 @@ from reticent.accounting import Event, Gaussian
 from reticent.beforehand import release_once
 from reticent.data import Examples, Schema
 from reticent.data.features.statistics import release_mean, release_moments
+from reticent.experiments.people import people_of
 from reticent.experiments.recipe import Recipe
-from reticent.inside import Vault, as_store
+from reticent.inside import Store, Vault, by_person
 from reticent.models.normalising import fill_of, split_at_centre, statistics_of
 
 _PATHS = 81  # channels that scattering makes of one colour, of which only the average sees a flat image
@@ -38,19 +40,23 @@ def charges(recipe: Recipe) -> tuple[Event, ...]:
 
 def normalise(model: nn.Module, private: Examples, recipe: Recipe, folder: Path | None) -> None:
     """Fill the layers of a recipe's network that normalise; the centre is that of what the statistics leave."""
+    people = people_of(recipe, private)
     if recipe.fill_noise is not None:
-        fill(model, private, recipe.fill_noise, size=recipe.size, seed=recipe.seed, folder=folder)
+        assert isinstance(private.preprocessing, Schema)
+        places, noise = private.preprocessing.noisy, recipe.fill_noise
+        fill(model, people, places, noise, size=recipe.size, seed=recipe.seed, folder=folder)
     if recipe.statistics_noise is not None:
         colours = int(private.x.shape[1]) // (_PATHS if "scattering" in (recipe.features or "") else 1)
         noise, size = recipe.statistics_noise, recipe.size
-        standardise(model, private, noise, colours, size=size, seed=recipe.seed, folder=folder)
+        standardise(model, people, noise, colours, size=size, seed=recipe.seed, folder=folder)
     if recipe.centre is not None:
-        centre(model, private, recipe.centre, size=recipe.size, seed=recipe.seed, folder=folder)
+        centre(model, people, recipe.centre, size=recipe.size, seed=recipe.seed, folder=folder)
 
 
 def fill(
     model: nn.Module,
-    private: Examples,
+    private: Examples | Store,
+    columns: Sequence[int],
     noise_multiplier: float,
     *,
     size: int | None = None,
@@ -62,10 +68,8 @@ def fill(
     One release of two sums for each such column: of what the cells are above one half, and of how many are missing.
     A cell counts in one of the two, so an example is no longer than the root of their number.
     """
-    layer, read = fill_of(model), private.preprocessing
+    layer, places = fill_of(model), torch.tensor(columns)
     assert layer is not None
-    assert isinstance(read, Schema)
-    places = torch.tensor(read.noisy)
 
     def sums(x: Tensor) -> Tensor:
         some = x[:, places].double()
@@ -77,12 +81,12 @@ def fill(
         return {"mean": (0.5 + above / (1 - missing).clamp(min=0.01)).clamp(0, 1).float()}
 
     allowed = (Gaussian(noise_multiplier),)
-    layer.mean[places] = release_once("fill", as_store(private), allowed, release, seed, folder)["mean"]
+    layer.mean[places] = release_once("fill", by_person(private), allowed, release, seed, folder)["mean"]
 
 
 def standardise(
     model: nn.Module,
-    private: Examples,
+    private: Examples | Store,
     noise_multiplier: float,
     colours: int,
     *,
@@ -108,7 +112,7 @@ def standardise(
         )
         return {"mean": moments.mean, "std": moments.std}
 
-    released = release_once("statistics", as_store(private), (Gaussian(noise_multiplier),) * 2, release, seed, folder)
+    released = release_once("statistics", by_person(private), (Gaussian(noise_multiplier),) * 2, release, seed, folder)
     layer = statistics_of(model)
     layer.mean.copy_(released["mean"].reshape(layer.mean.shape))
     layer.std.copy_(released["std"].reshape(layer.std.shape))
@@ -116,7 +120,7 @@ def standardise(
 
 def centre(
     model: nn.Module,
-    private: Examples,
+    private: Examples | Store,
     noise_multiplier: float,
     *,
     size: int | None = None,
@@ -132,4 +136,4 @@ def centre(
         return {"mean": release_mean(vault, before, limit=limit, noise_multiplier=noise_multiplier, size=size)}
 
     allowed = (Gaussian(noise_multiplier),)
-    middle.mean.copy_(release_once("centre", as_store(private), allowed, release, seed, folder)["mean"])
+    middle.mean.copy_(release_once("centre", by_person(private), allowed, release, seed, folder)["mean"])

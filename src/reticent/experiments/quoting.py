@@ -10,6 +10,7 @@ from reticent.accounting import Guarantee
 from reticent.accounting.claims.claimed import Orders
 from reticent.accounting.pricing import Accountant
 from reticent.errors import SettingError
+from reticent.experiments.people import people_of
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.request import Request, method_of, request
 from reticent.inside import Poisson, RoundSettings
@@ -130,4 +131,5 @@ def of_dataset(recipe: Recipe) -> tuple[Recipe, int]:
     >>> of_dataset(Recipe(data="digits", epsilon=3.0))[1]
     1437
     """
-    return recipe.filled(), len(data.load(recipe.data, folder=recipe.data_folder, declared=recipe.declared()).train)
+    dataset = data.load(recipe.data, folder=recipe.data_folder, declared=recipe.declared())
+    return recipe.filled(), len(people_of(recipe, dataset.train))

@@ -56,6 +56,10 @@ class Recipe:
     """The declared number of private examples: all public numbers follow from it, however many there really are."""
     adjacency: str | None = None
     """zero-out, add-or-remove or replace; if not said, the second with a declared size, and the first without."""
+    groups: str | None = None
+    """The column, or file beside arrays, that says whose each row is: numbers and guarantee are by person then."""
+    most_rows: int | None = None
+    """So many rows of a person at most take part in a round; all of them if not said."""
     epochs: float | None = None
     batch_size: float | None = None
     optimizer: str | None = None
@@ -74,7 +78,7 @@ class Recipe:
     """Noise multiplier of the means that stand for missing cells where the schema says `fill = "noisy"`."""
     holdout: int | None = None
     validation: int | None = None
-    """So many training examples are set aside and judge the model instead of the test examples, for tuning."""
+    """So many training examples (or persons) are set aside and judge the model instead of the test, for tuning."""
     max_physical_batch_size: int | None = None
     private_diagnostics: bool = False
     seed: int | None = None
@@ -91,7 +95,8 @@ class Recipe:
 
     def declared(self) -> Declaration:
         """What is said of the user's own files."""
-        return Declaration(self.schema, self.label, self.test_data, accept=bool(self.accept_schema))
+        accept = bool(self.accept_schema)
+        return Declaration(self.schema, self.label, self.test_data, accept=accept, groups=self.groups)
 
     def to_json(self) -> dict[str, Any]:
         """The recipe as plain data."""
@@ -197,7 +202,7 @@ def check(recipe: Recipe) -> None:
     ):
         if name is not None and name not in known:
             raise UnknownName(kind, name, known)
-    for name in _ABOVE_ZERO:
+    for name in (*_ABOVE_ZERO, "most_rows"):
         value = getattr(recipe, name)
         if value is not None and not 0 < value < math.inf:
             raise SettingError(f"{name} is {value:g}: it must be above 0 and finite")
@@ -215,9 +220,22 @@ def check(recipe: Recipe) -> None:
             "size declares the number of examples, but who is set aside depends on how many there really are: "
             "leave out holdout and validation, or size"
         )
+    _check_groups(recipe)
     features = recipe.features or ""
     if recipe.statistics_noise is not None and ("normalised" in features or "two-scales" in features):
         raise SettingError(f"{features} is normalised already: take scattering with statistics_noise, or set centre")
+
+
+def _check_groups(recipe: Recipe) -> None:
+    """Refuse what would not be by person."""
+    if recipe.groups is None:
+        if recipe.most_rows is not None:
+            raise SettingError("most_rows is the most rows a person takes part with: say with groups whose each row is")
+        return
+    if catalogue.find(recipe.method).kind == "defence":
+        raise SettingError(f"{recipe.method} promises nothing, by person or by row: leave out groups")
+    if recipe.holdout is not None:
+        raise SettingError("a public hold-out is taken row by row, and groups promises for whole persons: drop either")
 
 
 def _check_option(name: str, value: Any, default: Any) -> None:

@@ -25,9 +25,10 @@ from reticent.accounting.pricing import Accountant
 from reticent.data import Dataset
 from reticent.evaluating import predict
 from reticent.experiments.parts import model_of
+from reticent.experiments.people import people_of, set_aside
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.stored import recipe_of
-from reticent.experiments.training import examples, set_aside
+from reticent.experiments.training import examples
 from reticent.results import ClassAccuracy, LedgerFacts, Machine, Result
 from reticent.trained import load
 
@@ -53,7 +54,7 @@ def describe(result: Result, folder: Path) -> Result:
     ledger, points = from_ledger(folder / "ledger.jsonl", result.guarantee, declared.already)
     return replace(
         result,
-        examples=recipe.size or len(set_aside(dataset.train, recipe.holdout)[0]),
+        examples=recipe.size or len(people_of(recipe, set_aside(dataset.train, recipe.holdout)[0])),
         classes=per_class(recipe, dataset, folder),
         stages=declared.stages,
         ledger=ledger,

@@ -10,10 +10,11 @@ import torch
 
 from reticent import defences
 from reticent.data import Dataset, Examples
+from reticent.experiments.people import set_aside
 from reticent.experiments.plain import learn
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.stored import recipe_of
-from reticent.experiments.training import defended, examples, prepare, set_aside
+from reticent.experiments.training import defended, examples, prepare
 from reticent.results import Result
 from reticent.trained import Trained
 

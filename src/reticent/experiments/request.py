@@ -8,7 +8,7 @@ import torch
 
 from reticent import methods
 from reticent.accounting import Adjacency, Budget, Event
-from reticent.accounting.adjacency import adjacency_of
+from reticent.accounting.adjacency import Unit, adjacency_of
 from reticent.accounting.pricing import Accountant
 from reticent.data import Examples
 from reticent.experiments.normalising import charges
@@ -30,6 +30,7 @@ class Request:
     accountant: Accountant = "best"
     already: tuple[Event, ...] = ()
     adjacency: Adjacency
+    unit: Unit = "example"
 
     def plan(self) -> methods.Plan:
         """The plan of a run that is asked for so."""
@@ -44,6 +45,7 @@ class Request:
             accountant=self.accountant,
             already=self.already,
             adjacency=self.adjacency,
+            unit=self.unit,
         )
 
 
@@ -65,6 +67,7 @@ def request(recipe: Recipe, size: int, public: Examples | None = None, *, accoun
         accountant=accountant,
         already=charges(recipe),
         adjacency=adjacency_of(recipe.size, recipe.adjacency),
+        unit="example" if recipe.groups is None else "person",
     )
 
 

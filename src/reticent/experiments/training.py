@@ -9,7 +9,6 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 from torch import nn
 
 from reticent import data, defences
@@ -21,10 +20,12 @@ from reticent.errors import ResumeError, SettingError
 from reticent.evaluating import accuracy
 from reticent.experiments.normalising import charges, normalise
 from reticent.experiments.parts import blueprint_of, model_of
+from reticent.experiments.people import people_of, set_aside
 from reticent.experiments.recipe import Recipe, check
 from reticent.experiments.request import request
 from reticent.experiments.stored import recipe_of
 from reticent.experiments.tracking import JsonLines, write_private_diagnostics
+from reticent.inside import Persons
 from reticent.methods.solving import rounds_in
 from reticent.optimizers import make_optimizer, make_scheduler
 from reticent.results import ANSWER, PlainSettings, Result, name_of, read_result
@@ -125,12 +126,13 @@ def examples(recipe: Recipe) -> data.Dataset:
     dataset = data.load(recipe.data, folder=recipe.data_folder, declared=recipe.declared())
     _check_fill(recipe, dataset)
     if recipe.features is not None:
-        quiet = recipe.size is not None  # how many there really are is private then
+        quiet = recipe.size is not None or recipe.groups is not None  # how many rows there are is private then
         dataset = data.extract(dataset, recipe.features, progress=None if quiet else _tell_features)
     if recipe.validation is None:
         return dataset
     train, judges = set_aside(dataset.train, recipe.validation)
-    note = f"{recipe.validation} training examples set aside for tuning, not the test examples"
+    who = "examples" if recipe.groups is None else "persons"
+    note = f"{recipe.validation} training {who} set aside for tuning, not the test examples"
     return dataclasses.replace(dataset, train=train, test=judges, note=note)
 
 
@@ -160,7 +162,8 @@ def prepare(
 ) -> Run:
     """The run a (filled) recipe describes, ready for its first round."""
     private, public = set_aside(dataset.train, recipe.holdout)
-    asked = request(recipe, len(private), public)
+    people = people_of(recipe, private)
+    asked = request(recipe, len(people), public)
     model = model_of(recipe, dataset)
     optimizer = make_optimizer(recipe.optimizer or asked.method.optimizer, model, recipe.lr, recipe.momentum)
     batch_size = asked.size if asked.batch_size is None else asked.batch_size
@@ -168,7 +171,7 @@ def prepare(
     run = Run(
         model,
         optimizer,
-        private,
+        people if isinstance(people, Persons) else private,
         method=asked.method,
         batch_size=batch_size,
         size=recipe.size,
@@ -188,21 +191,6 @@ def prepare(
     )
     normalise(model, private, recipe, out)  # only now: what the plan refuses must not have been released
     return run
-
-
-def set_aside(train: data.Examples, count: int | None) -> tuple[data.Examples, data.Examples | None]:
-    """Split training examples into private ones and a public hold-out of this size, the same way every time.
-
-    >>> private, public = set_aside(data.load("digits").train, 100)
-    >>> len(private), len(public)
-    (1337, 100)
-    """
-    if count is None:
-        return train, None
-    if not 0 < count < len(train):
-        raise SettingError(f"setting {count} aside must leave some of the {len(train)} training examples")
-    order = np.random.RandomState(0).permutation(len(train))
-    return train.take(order[count:]), train.take(order[:count])
 
 
 def defended(recipe: Recipe, dataset: data.Dataset) -> Trained:

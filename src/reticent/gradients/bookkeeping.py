@@ -14,6 +14,7 @@ from reticent.gradients import rules as _rules  # noqa: F401 - fills the registr
 from reticent.gradients.batches import Batch, size
 from reticent.gradients.following import Args, Function, Kwargs
 from reticent.gradients.forms import Form, Pull, Pulled
+from reticent.gradients.grouped import Grouped
 from reticent.gradients.hidden import refuse_hidden
 from reticent.gradients.layouts import Layout
 from reticent.gradients.registry import RULES
@@ -25,8 +26,9 @@ from reticent.gradients.uses import Forms, Use
 class Books(Tape):
     """Runs the rules, collects the forms, and takes the squared norms while the backward pass goes by."""
 
-    def __init__(self, parameters: Mapping[str, nn.Parameter], n: int, plan: SitePlan):
+    def __init__(self, parameters: Mapping[str, nn.Parameter], n: int, plan: SitePlan, *, grouped: bool = False):
         super().__init__(parameters, n, plan)
+        self._grouped = grouped
         self._pending: Counter[int] = Counter()
         self._uses: dict[int, list[Form]] = {}
         self._forms: dict[int, Form] = {}
@@ -55,7 +57,8 @@ class Books(Tape):
 
     def _joined(self, key: int) -> Form:
         form, *others = self._uses.pop(key)
-        return form.joined(others) if others else form
+        form = form.joined(others) if others else form
+        return form.added() if self._grouped else form
 
     def _measure(self, key: int) -> None:
         self._squares[key], self._forms[key] = self._joined(key).measure()
@@ -107,7 +110,7 @@ def books_of(
 
     With a mask of those `counted`, the losses of the others are left out.
     """
-    books = Books(task.parameters, size(batch), plan)
+    books = Books(task.parameters, size(batch), plan, grouped=isinstance(batch, Grouped))
     with plan.scratch.in_use():
         try:
             examples = books.begin(batch)

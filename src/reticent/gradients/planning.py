@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from reticent.errors import ModelError
 from reticent.gradients.batches import Batch, size, tensors
 from reticent.gradients.bookkeeping import books_of
+from reticent.gradients.grouped import GroupedLoss
 from reticent.gradients.probes import probes
 from reticent.gradients.proving import other_weights, prove
 from reticent.gradients.randomness import undisturbed, undo_attempt
@@ -57,10 +58,11 @@ _plans: weakref.WeakKeyDictionary[nn.Module, dict[Hashable, _Entry]] = weakref.W
 
 
 def _key(task: LossTask, batch: Batch) -> Hashable:
+    loss = task.loss
     return (
         tuple(task.parameters),
         task.model.training,
-        getattr(task.loss, "__code__", type(task.loss)),
+        loss.kind(batch) if isinstance(loss, GroupedLoss) else getattr(loss, "__code__", type(loss)),
         tuple((tensor.ndim, tensor.dtype) for tensor in tensors(batch)),
     )
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from reticent.gradients.batches import Batch, chosen, map_tensors, size
+from reticent.gradients.grouped import alike
 
 _public: weakref.WeakKeyDictionary[nn.Module, Batch] = weakref.WeakKeyDictionary()
 
@@ -40,7 +41,7 @@ def made_up(batch: Batch, rows: int, *, ones: bool = False) -> Batch:
 def probes(model: nn.Module, batch: Batch, rows: int) -> Iterator[Batch]:
     """Rows to try, one kind after another: what is public, whole numbers of 0 and 1, and all 1, as lengths must be."""
     if model in _public:
-        public = _public[model]
+        public = alike(_public[model], chosen(batch, torch.arange(rows) % size(batch)))
         yield chosen(public, torch.arange(rows) % size(public))
     yield made_up(batch, rows)
     yield made_up(batch, rows, ones=True)

@@ -8,6 +8,7 @@ from reticent.inside.drawn import Drawn
 from reticent.inside.draws import Draw, Everyone, Poisson, Restricted, Sampler
 from reticent.inside.mechanisms import AcceptanceCoin, GaussianNoise, Mechanism
 from reticent.inside.pd_sgd import AsItIs, BatchGradient, Deniable, FixedNoise, Partition
+from reticent.inside.persons import Persons, by_person
 from reticent.inside.probe import Opening, Probe
 from reticent.inside.queries import GradientSum, LossChange, LossGain, Query
 from reticent.inside.randomness import Randomness
@@ -44,6 +45,7 @@ __all__ = [
     "Normalise",
     "Opening",
     "Partition",
+    "Persons",
     "Poisson",
     "Probe",
     "Query",
@@ -60,6 +62,7 @@ __all__ = [
     "UnitSum",
     "Vault",
     "as_store",
+    "by_person",
     "converted",
     "readable",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from reticent.gradients.batches import map_tensors
-from reticent.inside.store import Batch, Store, as_store, blank, moved
+from reticent.inside.persons import Persons, by_person
+from reticent.inside.store import Batch, Store, blank, moved
 
 ROWS = 4
 """So many rows are made up to try a model on."""
@@ -25,9 +26,11 @@ def readable(examples: Any, model: nn.Module, probes: Batch | None = None) -> tu
     (9, torch.float32, torch.Size([4]))
     """
     dtype, first = dtype_of(model), next(model.parameters(), None)
-    store = Converted(as_store(examples), dtype)
+    given = by_person(examples)
+    store = Converted(given.rows if isinstance(given, Persons) else given, dtype)
     rows = moved(blank(store.take(np.zeros(1, np.int64)), ROWS), "cpu" if first is None else first.device)
-    return store, rows, None if probes is None else converted(probes, dtype)
+    people = replace(given, rows=store) if isinstance(given, Persons) else store
+    return people, rows, None if probes is None else converted(probes, dtype)
 
 
 def converted(batch: Batch, dtype: torch.dtype | None) -> Batch:

@@ -12,12 +12,13 @@ from torch import Tensor
 from reticent.accounting import Event, Subsampled
 from reticent.errors import SettingError, require
 from reticent.gradients import norms, norms_and_sum
+from reticent.gradients.grouped import rows_each
 from reticent.inside.bounds import Bound, enforced
 from reticent.inside.drawn import Drawn
 from reticent.inside.draws import Draw, Memory
 from reticent.inside.rounding import Running, at_once
 from reticent.inside.settings import RoundSettings
-from reticent.inside.store import examples_in
+from reticent.inside.store import Batch, examples_in
 from reticent.inside.task import Task
 
 REACH, NORM = "reach", "norm"
@@ -149,7 +150,7 @@ class UnitSumQuery:
             return weights
 
         for batch in drawn.batches():
-            limit = at_once(examples_in(batch), task.max_physical_batch_size)
+            limit = at_once(examples_in(batch), task.max_physical_batch_size, rows_each(batch))
             norms_and_sum(task.model, task.loss, batch, weigh, max_physical_batch_size=limit, into=running.views)
         self._remember(memory, index, torch.cat(found))
         return running.sum()
@@ -208,14 +209,18 @@ class FreshNorms:
 
     def answer(self, drawn: Drawn) -> Tensor:
         """Measure, remember and add up."""
-        task, memory = self.task, remembered(drawn.memory, drawn.population, self.settings, self.spread)
-        size = task.max_physical_batch_size
-        parts = [norms(task.model, task.loss, batch, max_physical_batch_size=size) for batch in drawn.batches()]
+        memory = remembered(drawn.memory, drawn.population, self.settings, self.spread)
+        parts = [self._norms(batch) for batch in drawn.batches()]
         found = torch.cat([part.detach().cpu().double() for part in parts])
         known = torch.where(torch.isfinite(found), found, 0.0)
         memory[NORM].copy_(known)
         memory[REACH].copy_(self.spread * known.clamp(self.floor * self.limit, self.limit))
         return known.clamp(max=self.limit).sum()
+
+    def _norms(self, batch: Batch) -> Tensor:
+        task = self.task
+        limit = at_once(examples_in(batch), task.max_physical_batch_size, rows_each(batch))
+        return norms(task.model, task.loss, batch, max_physical_batch_size=limit)
 
 
 def remembered(memory: Memory, population: int, settings: RoundSettings, spread: float) -> Memory:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from reticent.inside.draws import Draw
+from reticent.inside.persons import Persons
 from reticent.inside.store import Batch, Device, Store, moved
 
 
@@ -32,12 +33,24 @@ class Drawn:
         """The examples drawn, a part at a time; nobody drawn: none, since few models can answer for no rows."""
         yield from self._fetch(self.draw._index)
 
+    def a_part(self, rng: np.random.Generator) -> Batch | None:
+        """One of the parts, by chance; None if nobody was drawn."""
+        found = list(parts(self._store, self.draw._index))
+        chosen = found[rng.integers(len(found))] if len(found) > 1 else next(iter(found), None)
+        return None if chosen is None else moved(self._store.take(chosen), self._device)
+
     def others(self) -> Iterator[Iterator[Batch]]:
         """The same for every other draw that could have been made instead."""
         return (self._fetch(index) for index in self.draw._others)
 
     def _fetch(self, index: NDArray[np.int64]) -> Iterator[Batch]:
         """In parts that bound memory, not the answer."""
-        step = self._store.at_once
-        for start in range(0, len(index), step):
-            yield moved(self._store.take(index[start : start + step]), self._device)
+        for part in parts(self._store, index):
+            yield moved(self._store.take(part), self._device)
+
+
+def parts(store: Store, index: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """The examples of these numbers in parts that a store takes at a time."""
+    if isinstance(store, Persons):
+        return store.parts(index)
+    return (index[start : start + store.at_once] for start in range(0, len(index), store.at_once))

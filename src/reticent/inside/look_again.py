@@ -10,9 +10,11 @@ import torch
 from reticent.errors import ReticentError
 from reticent.gradients import gradients_are_own, losses_are_own, must_not_be_released
 from reticent.gradients.batches import chosen, size
+from reticent.gradients.grouped import rows_each
 from reticent.inside.careful import Watch
 from reticent.inside.drawn import Drawn
 from reticent.inside.queries import Query
+from reticent.inside.rounding import at_once
 from reticent.inside.task import Task
 
 CHANCE = 1 / 50
@@ -41,14 +43,14 @@ def look_again(query: Query, drawn: Drawn, rng: np.random.Generator, guard: Watc
 
 
 def _apart(task: Task, drawn: Drawn, rng: np.random.Generator) -> bool:
-    batch = next(drawn.batches(), None)
+    batch = drawn.a_part(rng)
     if batch is None:
         return True
-    rows = chosen(batch, torch.arange(min(size(batch), ROWS)))
+    rows = chosen(batch, torch.arange(min(size(batch), max(2, ROWS // rows_each(batch)))))
     count = size(rows)
     half = torch.from_numpy(rng.random(count) < 0.5)
     some = torch.from_numpy(rng.choice(count, min(count, ALONE), replace=False))
-    limit = task.max_physical_batch_size
+    limit = at_once(count, task.max_physical_batch_size, rows_each(batch))
     return gradients_are_own(task.model, task.loss, rows, half, max_physical_batch_size=limit) and losses_are_own(
         task.model, task.loss, rows, some
     )

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from reticent.errors import ModelError
 from reticent.gradients import norms_and_sum
+from reticent.gradients.grouped import rows_each
 from reticent.inside.bounds import Bound, enforced
 from reticent.inside.drawn import Drawn
 from reticent.inside.rounding import Running, at_once
@@ -62,7 +63,7 @@ class GradientSum:
             return self._weigh(found)
 
         for batch in drawn.batches():
-            limit = at_once(examples_in(batch), task.max_physical_batch_size)
+            limit = at_once(examples_in(batch), task.max_physical_batch_size, rows_each(batch))
             norms_and_sum(task.model, task.loss, batch, weigh, max_physical_batch_size=limit, into=running.views)
         total = running.sum()
         if not torch.isfinite(total).all():

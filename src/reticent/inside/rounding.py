@@ -11,6 +11,7 @@ import math
 import torch
 from torch import Tensor
 
+from reticent.gradients.forms.outer import FEW_ROWS
 from reticent.inside.task import Flat
 
 COVERED_BY_TEST = (
@@ -20,22 +21,24 @@ COVERED_BY_TEST = (
 """What a guarantee says of it."""
 
 LONGEST = 2560
-"""Examples that are added up in float32 at most; longer sums go on in float64."""
+"""Examples, or rows of persons, that are added up in float32 at most; longer sums go on in float64."""
 
 
-def slack(batch_size: float, summed_in: torch.dtype) -> float:
+def slack(batch_size: float, summed_in: torch.dtype, *, by_person: bool = False) -> float:
     """The factor on the sensitivity of a sum over a draw of about so many examples.
 
     In units of the last digit an example, climbs found up to 6 for 512 examples and 9 for 2048 (the slow test in
     tests/inside/test_rounding.py is one); other seeds found a third of that, so none has found the end, and the factors
     are for three times the most. Sums in float64 were not searched: there only the terms'
-    own digits change, for the norms of three networks by at most 3.7 units.
+    own digits change, for the norms of three networks by at most 3.7 units. Up to 16 rows of a person are added one by
+    one, so that a sum of persons may be rounded as often as one of so many more examples.
 
     >>> round(slack(256, torch.float32), 6), round(slack(2048, torch.float32), 4), round(slack(2048, torch.float64), 5)
     (1.000374, 1.0036, 1.00058)
     """
     drawn = batch_size + 8 * math.sqrt(batch_size) + 8  # no draw is larger, but for one chance in 10^12
-    units = 4.0 if summed_in == torch.float64 else max(16.0, min(drawn, LONGEST) / 96)
+    terms = drawn * FEW_ROWS if by_person else drawn
+    units = 4.0 if summed_in == torch.float64 else max(16.0, min(terms, LONGEST) / 96)
     return 1 + 2.0**-24 * units * drawn
 
 
@@ -63,13 +66,17 @@ class Running:
         return self._part if self._total is None else (self._total + self._part).to(self._part.dtype)
 
 
-def at_once(examples: int, limit: int | None) -> int | None:
+def at_once(examples: int, limit: int | None, rows: int = 1) -> int | None:
     """How many of so many examples to add up at once: as many as allowed, in parts of equal length.
 
-    >>> at_once(2000, None), at_once(5000, None), at_once(5000, 100)
-    (None, 2500, 100)
+    Limits are for rows, of which an example may have several.
+
+    >>> at_once(2000, None), at_once(5000, None), at_once(5000, 100), at_once(5000, 100, rows=8)
+    (None, 2500, 100, 12)
     """
-    if limit is None and examples <= LONGEST:
+    most = max(1, LONGEST // rows)
+    limit = None if limit is None else max(1, limit // rows)
+    if limit is None and examples <= most:
         return None
-    longest = min(LONGEST, limit or LONGEST)
+    longest = min(most, limit or most)
     return limit if limit == longest else math.ceil(examples / math.ceil(examples / longest))

@@ -17,6 +17,7 @@ from reticent.inside.drawn import Drawn
 from reticent.inside.draws import Draw, Restricted, Sampler
 from reticent.inside.look_again import CHANCE, look_again
 from reticent.inside.mechanisms import Mechanism
+from reticent.inside.persons import Persons
 from reticent.inside.probe import Opening, Probe
 from reticent.inside.queries import Query
 from reticent.inside.randomness import Randomness
@@ -62,19 +63,20 @@ class Vault:
         return len(self._examples)
 
     def blank(self, rows: int) -> Batch:
-        """A made-up batch of the examples' shapes and types: what a model is checked with."""
-        return moved(blank(self._examples.take(np.zeros(1, np.int64)), rows), self._device)
+        """A made-up batch of the examples' shapes and types: what a model is checked with. Of persons, single rows."""
+        single = self._examples.rows if isinstance(self._examples, Persons) else self._examples
+        return moved(blank(single.take(np.zeros(1, np.int64)), rows), self._device)
 
     def fingerprint(self, *, every: bool = False) -> str:
         """A keyed fingerprint of all examples, or of up to 256, evenly spread; it says nothing without the key."""
-        size = len(self._examples)
+        examples = self._examples.everything() if isinstance(self._examples, Persons) else self._examples
+        size = len(examples)
         some = np.unique(np.linspace(0, size - 1, min(size, _SOME)).astype(np.int64))
         parts = np.array_split(np.arange(size), max(1, size // _SOME)) if every else [some]
-        seals = [self._randomness.seal(str(size).encode(), *map(as_bytes, self._leaves(part))) for part in parts]
+        seals = [
+            self._randomness.seal(str(size).encode(), *map(as_bytes, leaves(examples.take(part)))) for part in parts
+        ]
         return seals[0] if len(seals) == 1 else self._randomness.seal(*(seal.encode() for seal in seals))
-
-    def _leaves(self, rows: np.ndarray) -> Sequence[Tensor]:
-        return leaves(self._examples.take(rows))
 
     @contextmanager
     def round(self, number: int) -> Iterator[None]:
@@ -118,9 +120,11 @@ class Vault:
             raise SettingError(f"{draw.sampler} is not charged for {type(query).__name__}: nothing was released")
         rng = self._randomness.stream(self._round, "ask", self._asks)
         self._asks += 1
-        drawn = Drawn(draw, rng, self.memory, self._examples, self._device)
+        by_person = isinstance(self._examples, Persons)
+        examples = self._examples.turned(self._round) if isinstance(self._examples, Persons) else self._examples
+        drawn = Drawn(draw, rng, self.memory, examples, self._device)
         summed_in = getattr(query, "summed_in", torch.float64)
-        room = 1.0 if summed_in is None else slack(draw.settings.batch_size, summed_in)
+        room = 1.0 if summed_in is None else slack(draw.settings.batch_size, summed_in, by_person=by_person)
         sealed = Sealed(carefully(query, drawn, self._guard), query.sensitivity, draw, room, query)
         look = self._randomness.stream(self._round, "look", self._asks)
         if self._round == 0 or look.random() < CHANCE:

@@ -18,6 +18,7 @@ from reticent.accounting import (
     Unlimited,
     price,
 )
+from reticent.accounting.adjacency import Unit
 from reticent.accounting.claims.claimed import Orders, PaperClaim
 from reticent.accounting.pricing import Accountant
 from reticent.accounting.spending import Filtered, Spending
@@ -47,6 +48,8 @@ class Plan:
     """The one order of the Renyi filter, for methods that choose their noise during the run."""
     already: tuple[Event, ...] = ()
     """What was released of the same examples before; it is part of the price."""
+    unit: Unit = "example"
+    """Who the examples are: rows, or persons with all their rows."""
 
     @property
     def adjacency(self) -> Adjacency:
@@ -74,8 +77,9 @@ class Plan:
         """What a run of it may release at most; `declared`: whether the number of examples was."""
         allowed = self.allowance()
         if isinstance(allowed, RenyiFilter):
-            return Spending(filters=(Filtered(allowed.order, allowed.limit, allowed.adjacency),), declared=declared)
-        return Spending(self.tally(), declared=declared)
+            kept = Filtered(allowed.order, allowed.limit, allowed.adjacency)
+            return Spending(filters=(kept,), declared=declared, unit=self.unit)
+        return Spending(self.tally(), declared=declared, unit=self.unit)
 
     @property
     def bundles(self) -> bool:
@@ -123,12 +127,14 @@ class Plan:
                 COVERED_BY_TEST,
             ),
             seeded=seeded,
+            unit=self.unit,
         )
 
     def _known(self) -> str:
+        many = f"{self.unit}s"
         if self.adjacency == "add-or-remove":
-            return "the declared number of examples is public and was not counted on them; their true number is private"
-        return "the number of examples is public"
+            return f"the declared number of {many} is public and was not counted on them; their true number is private"
+        return f"the number of {many} is public"
 
 
 def plan(
@@ -143,11 +149,13 @@ def plan(
     accountant: Accountant = "best",
     already: Iterable[Event] = (),
     adjacency: Adjacency = "add-or-remove",
+    unit: Unit = "example",
 ) -> Plan:
     """Fix noise, rounds and batch size: the one of them that is not given follows from the budget.
 
     All of it follows from `size`, the declared number of examples: so one example more or less changes no number here.
-    Where `size` is the length of the data, say `adjacency="zero-out"`, as a run without a declared size does.
+    Where `size` is the length of the data, say `adjacency="zero-out"`, as a run without a declared size does. With
+    `unit="person"`, examples are persons with all their rows.
 
     >>> from reticent.methods import dpsgd
     >>> plan(dpsgd(noise_multiplier=2.0), size=1000, batch_size=100, epochs=1, delta=1e-5).rounds
@@ -172,7 +180,7 @@ def plan(
     if epochs is not None:
         rounds = solving.rounds_in(epochs, size, batch_size)
     if method.adaptive is not None:
-        return _filtered(method, method.adaptive, size, batch_size, rounds, budget, before)
+        return replace(_filtered(method, method.adaptive, size, batch_size, rounds, budget, before), unit=unit)
     if method.noise_multiplier is None:
         method = solving.with_least_noise(method, size, batch_size, rounds, budget, before)
     settings = solving.settings_of(method, size, batch_size)
@@ -183,7 +191,7 @@ def plan(
     if rounds is None:
         raise SettingError("how long should the run be? Give rounds, epochs or a budget")
     cost = price(tally(method, settings, rounds, before), delta, accountant=accountant, adjacency=adjacency)
-    return Plan(method, settings, rounds, cost, accountant, already=before)
+    return Plan(method, settings, rounds, cost, accountant, already=before, unit=unit)
 
 
 def _promises(method: Method) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from reticent.accounting import Guarantee
-from reticent.accounting.adjacency import WORDS
+from reticent.accounting.adjacency import in_words
 from reticent.accounting.guarantee import round_up
 from reticent.report.entries import AttackEntry, AuditEntry, FoundAt
 from reticent.report.limits import caught_at_most, right_at_most
@@ -82,14 +82,15 @@ def _headline(run: Result, guarantee: Guarantee) -> str:
     caught = percent(share)
     if share > 0.9:
         return (
-            "The guarantee of this model is too weak to rely on: an attacker who wants to know whether one example "
-            f"was used, and accepts 1 % false alarms, may find up to {caught} of those that were."
+            "The guarantee of this model is too weak to rely on: an attacker who wants to know whether one "
+            f"{guarantee.unit} was used, and accepts 1 % false alarms, may find up to {caught} of those that were."
         )
-    of = f"any one of the {run.examples:,} training examples" if run.examples else "any one training example"
+    unit = guarantee.unit
+    of = f"any one of the {run.examples:,} training {unit}s" if run.examples else f"any one training {unit}"
     other = "another" if guarantee.adjacency == "replace" else "left out"
     return (
         f"Whoever sees this model learns nearly the same as if {of} had been {other}. An attacker who wants to know "
-        f"whether one example was used, and accepts 1 % false alarms, finds at most {caught} of those that were."
+        f"whether one {unit} was used, and accepts 1 % false alarms, finds at most {caught} of those that were."
     )
 
 
@@ -98,7 +99,7 @@ def _guarantee(run: Result, guarantee: Guarantee) -> Sentences:
         return [f"{guarantee}."]
     said = [f"{guarantee}."]
     if run.examples:
-        said.append(f"Delta is {guarantee.delta * run.examples:.2g} of one in {run.examples:,} examples.")
+        said.append(f"Delta is {guarantee.delta * run.examples:.2g} of one in {run.examples:,} {guarantee.unit}s.")
     found = {"loss distributions (PLD)": guarantee.pld, "Renyi divergences (RDP)": guarantee.rdp}
     said += [f"By {name}: epsilon {round_up(value)}." for name, value in found.items() if value is not None]
     if guarantee.as_claimed:
@@ -111,14 +112,15 @@ def _guarantee(run: Result, guarantee: Guarantee) -> Sentences:
 def _kind(guarantee: Guarantee) -> Sentences:
     if not _finite(guarantee):
         return ["None."]
-    return [
-        f"(epsilon, delta)-differential privacy; neighbouring data sets differ by this: {WORDS[guarantee.adjacency]}."
-    ]
+    differ = in_words(guarantee.adjacency, guarantee.unit)
+    return [f"(epsilon, delta)-differential privacy; neighbouring data sets differ by this: {differ}."]
 
 
 def _unit(guarantee: Guarantee) -> Sentences:
     if not _finite(guarantee):
         return ["Nobody, provably."]
+    if guarantee.unit == "person":
+        return ["One person: all rows of the training data that are theirs, however many."]
     return [
         "One example (one row of the training data).",
         "Somebody with several examples is protected less: epsilon grows with their number.",
@@ -285,8 +287,8 @@ def _limits(guarantee: Guarantee) -> Sentences:
     rates = (0.001, 0.01, 0.1)
     caught = ", ".join(f"{percent(caught_at_most(rate, epsilon, delta))} at {100 * rate:g} %" for rate in rates)
     return [
-        f"Of the examples that were used, an attacker finds at most {caught} false alarms.",
-        f"Asked of one example, used or not with equal chance, an attacker is right at most "
+        f"Of the {guarantee.unit}s that were used, an attacker finds at most {caught} false alarms.",
+        f"Asked of one {guarantee.unit}, used or not with equal chance, an attacker is right at most "
         f"{percent(right_at_most(epsilon, delta))} of the time.",
         "This holds whatever else the attacker knows, now or later. It does not hide what is true of everybody: a "
         "model that learns that smoking harms says so of smokers who took no part.",

@@ -21,7 +21,7 @@ def read_guarantee(said: Fields) -> Guarantee:
     """
     said.only(Guarantee("none", math.inf, 0.0).to_json())
     said.choice("status", get_args(Status))
-    for name in {"status", "adjacency", "accountant", "route", "route_name", "why"} & {"status", *said.data}:
+    for name in {"status", "adjacency", "unit", "accountant", "route", "route_name", "why"} & {"status", *said.data}:
         said.need(name, str)
     said.need("delta", float)
     for name in ("epsilon", "order", "rdp", "pld"):

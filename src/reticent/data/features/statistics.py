@@ -13,7 +13,8 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from reticent.inside import Drawn, Everyone, GaussianNoise, RoundSettings, Vault
+from reticent.inside import Batch, Drawn, Everyone, GaussianNoise, RoundSettings, Vault
+from reticent.inside.persons import features_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +27,10 @@ class Moments:
 
 @dataclass(frozen=True, eq=False)
 class FeatureSum:
-    """The sum over examples of what a public function makes of each, every vector cut to the length `limit`."""
+    """The sum over examples of what a public function makes of each, every vector cut to the length `limit`.
+
+    Where examples are persons, a person's vector is the mean over rows, cut as one.
+    """
 
     features: Callable[[Tensor], Tensor]
     limit: float
@@ -38,11 +42,11 @@ class FeatureSum:
 
     def answer(self, taken: Drawn) -> Tensor:
         """Add up the cut vectors; one that is not finite counts nothing."""
-        return torch.stack([self._add_up(batch[0]) for batch in taken.batches()]).sum(0)
+        return torch.stack([self._add_up(batch) for batch in taken.batches()]).sum(0)
 
     @torch.no_grad()
-    def _add_up(self, x: Tensor) -> Tensor:
-        vectors = self.features(x).double()
+    def _add_up(self, batch: Batch) -> Tensor:
+        vectors = features_of(self.features, batch)
         lengths = vectors.flatten(1).norm(dim=1).reshape(-1, *[1] * (vectors.ndim - 1))
         cut = vectors * (self.limit / lengths).clamp(max=1)
         return torch.where(torch.isfinite(lengths) & (lengths > 0), cut, 0.0).sum(0)

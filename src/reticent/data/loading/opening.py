@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from reticent.data.arrays import warn_of_missing
@@ -15,6 +15,7 @@ from reticent.data.preprocessing import Preprocessing
 from reticent.data.tables.frames import SUFFIXES
 from reticent.data.tables.proposing import ProposedSchema, propose
 from reticent.data.tables.schema import Schema, read_toml
+from reticent.data.whose import persons_in
 from reticent.errors import DataError
 
 ARRAYS = ".npz"
@@ -31,6 +32,8 @@ class Declaration:
     test: str | None = None
     accept: bool = False
     """Take the proposed schema, read from the records, as public knowledge."""
+    groups: str | None = None
+    """The column of a table, the array of a .npz file or the file beside arrays that says whose each row is."""
 
 
 def is_path(name: str) -> bool:
@@ -47,14 +50,19 @@ def open_path(name: str, declared: Declaration) -> Dataset:
     found = schema_for(name, declared)
     path = Path(name)
     if isinstance(found, ArraySchema):
-        train, test = found.parts(read_npz(path), name)
+        arrays = read_npz(path)
+        train, test = found.parts(arrays, name)
         warn_of_missing(train.x)
+        if declared.groups is not None:
+            train = replace(train, groups=persons_in(arrays.get(declared.groups), declared.groups, name))
     elif isinstance(found, ImageSchema):
+        if declared.groups is not None:
+            raise DataError(f"{name}: a folder of images does not say whose they are: groups is for tables and arrays")
         train, test = found.examples(_training(path)), None
         if (path / "test").is_dir():
             test = found.examples(path / "test")
     else:
-        train, test = found.examples(path), None
+        train, test = found.examples(path, groups=declared.groups), None
     if declared.test is not None:
         test = _test(found, declared.test)
     words = (
@@ -70,7 +78,7 @@ def schema_for(name: str, declared: Declaration) -> Schema | ImageSchema | Array
             return from_json(read_toml(declared.schema))
         except DataError as error:
             raise DataError(f"schema {declared.schema}: {error}") from error
-    proposal = propose_for(name, label=declared.label)
+    proposal = propose_for(name, label=declared.label).without(declared.groups)
     if declared.accept:
         return from_json({**proposal.content, "accepted": True})
     if not proposal.read:

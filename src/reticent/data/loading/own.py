@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,9 @@ from torch.utils.data import default_collate
 from reticent.data.examples import Dataset, Examples
 from reticent.data.loading.images import ImageSchema, propose_images
 from reticent.data.loading.maps import mapped
-from reticent.data.loading.npz import ArraySchema
+from reticent.data.loading.npz import ArraySchema, read_npz
 from reticent.data.tables.schema import read_schema, table
+from reticent.data.whose import persons_in
 from reticent.errors import DataError
 
 
@@ -60,8 +62,11 @@ def _inputs(values: object) -> torch.Tensor:
     return x.float() if x.dtype == torch.float64 else x
 
 
-def describe(path: str | Path) -> Dataset:
-    """The dataset that a description file speaks of; paths in it are relative to the file."""
+def describe(path: str | Path, *, groups: str | None = None) -> Dataset:
+    """The dataset that a description file speaks of; paths in it are relative to the file.
+
+    `groups` names the column of the training table, or the file beside arrays, that says whose each row is.
+    """
     place = Path(path)
     try:
         content = tomllib.loads(place.read_text("utf-8"))
@@ -71,25 +76,33 @@ def describe(path: str | Path) -> Dataset:
         raise DataError(f"{place}: 'train' is missing: name a table, a folder of images, or [inputs, labels]")
     if "size" in content and "classes" not in content:
         content["classes"] = list(propose_images(place.parent / str(content["train"])).classes)
-    train, test = (_part(content, part, place) for part in ("train", "test"))
+    train, test = (_part(content, part, place, groups if part == "train" else None) for part in ("train", "test"))
     if train is None:
         raise DataError(f"{place}: 'train' is empty")
     return Dataset(str(content.get("name", place.stem)), train, test, _classes(content, place), f"described by {place}")
 
 
-def _part(content: Mapping[str, Any], part: str, place: Path) -> Examples | None:
+def _part(content: Mapping[str, Any], part: str, place: Path, groups: str | None) -> Examples | None:
     named = content.get(part)
     if named is None:
         return None
     if isinstance(named, list):
         if len(named) != 2:
             raise DataError(f"{place}: {part} must list two files, inputs and labels, not {named}")
-        return _unit(mapped(*(place.parent / file for file in named)), _names(content))
+        found = _unit(mapped(*(place.parent / file for file in named)), _names(content))
+        return found if groups is None else replace(found, groups=_whose(place.parent / groups))
     if "schema" in content:
-        return table(place.parent / named, place.parent / content["schema"])
+        return table(place.parent / named, place.parent / content["schema"], groups=groups)
+    if groups is not None:
+        raise DataError(f"{place}: a folder of images does not say whose they are: groups is for tables and arrays")
     if "size" in content:
         return ImageSchema.from_json({**content, "classes": list(_names(content))}).examples(place.parent / named)
     raise DataError(f"{place}: a table needs 'schema', a folder of images 'size', arrays a list of two files")
+
+
+def _whose(file: Path) -> torch.Tensor:
+    """The persons that a file of numbers or names tells, row by row."""
+    return persons_in(read_npz(file)["x"] if file.is_file() else None, file.name, str(file.parent))
 
 
 def _unit(found: Examples, names: tuple[str, ...]) -> Examples:

@@ -45,6 +45,7 @@ from torch import Tensor
 from reticent.data.examples import Examples
 from reticent.data.tables.encoding import NOISY, BadCell, Column, Frame, encode, read_column, text_of
 from reticent.data.tables.frames import TEXT, Table, cells_of, frame_of, is_table
+from reticent.data.whose import persons_in
 from reticent.errors import DataError
 
 DECLARED = "column ranges, categories and class names are public knowledge (schema.json, declared)"
@@ -127,10 +128,11 @@ class Schema:
         self._check_header(list(frame), _origin(source), labelled=False)
         return self._inputs(frame, _origin(source))
 
-    def examples(self, source: Table) -> Examples:
-        """The rows of a table as examples that remember how they were read."""
+    def examples(self, source: Table, *, groups: str | None = None) -> Examples:
+        """The rows of a table as examples that remember how they were read; `groups` is a column of persons."""
         frame, origin = self.frame(source), _origin(source)
-        self._check_header(list(frame), origin, labelled=True)
+        whose = None if groups is None else persons_in(frame.get(groups), groups, origin)
+        self._check_header([name for name in frame if name != groups or groups in self.columns], origin, labelled=True)
         places = {name: place for place, name in enumerate(self.classes)}
         labels = [places.get(text_of(cell), -1) for cell in frame[self.label]]
         if -1 in labels:
@@ -139,7 +141,7 @@ class Schema:
                 f"{', '.join(self.classes)}; {_which(origin)}"
             )
         y = torch.from_numpy(np.array(labels, np.int64))
-        return Examples(self._inputs(frame, origin), y, self)
+        return Examples(self._inputs(frame, origin), y, self, whose)
 
     def check(self, source: Table) -> list[BadCell]:
         """Every cell that the schema does not allow; what this says is private."""
@@ -208,15 +210,17 @@ def read_schema(path: str | Path) -> Schema:
         raise DataError(f"schema {path}: {error}") from error
 
 
-def table(source: Table, schema: str | Path | Schema) -> Examples:
+def table(source: Table, schema: str | Path | Schema, *, groups: str | None = None) -> Examples:
     """The rows of a table (a file or a data frame) as examples, encoded by the schema alone.
+
+    `groups` names the column that says whose each row is; it need not be in the schema.
 
     >>> schema = Schema.from_json({"label": "y", "classes": ["a", "b"], "columns": {"age": {"low": 0, "high": 100}}})
     >>> x, y = table({"age": [50, 120], "y": ["b", "a"]}, schema)
     >>> x.tolist(), y.tolist()
     ([[0.5], [1.0]], [1, 0])
     """
-    return (schema if isinstance(schema, Schema) else read_schema(schema)).examples(source)
+    return (schema if isinstance(schema, Schema) else read_schema(schema)).examples(source, groups=groups)
 
 
 def check(source: Table, schema: str | Path | Schema) -> list[BadCell]:

@@ -42,6 +42,10 @@ class Form(ABC):
     def keep(self, rows: Tensor) -> Form:
         """Leave out all examples but these."""
 
+    def added(self) -> Form:
+        """Add up what an example consists of, so that no part of it is rounded into the sum with other examples."""
+        return self
+
     def joined(self, others: Sequence[Form]) -> Form:
         """Add the gradients of the parameter's other uses: first the sum, then the norm."""
         total = self.dense()

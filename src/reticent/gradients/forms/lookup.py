@@ -29,6 +29,13 @@ class Lookup(Form):
 
     def measure(self) -> tuple[Tensor, Form]:
         """Add the rows of equal tokens within an example, then take norms; no positions are compared in pairs."""
+        _, starts, sums = self._sums()
+        owner = torch.arange(len(starts), device=self.index.device)[:, None].expand_as(starts)[starts]
+        squares = torch.linalg.vector_norm(sums, dim=1).square()
+        return self.rows.new_zeros(len(starts)).index_add_(0, owner, squares), self
+
+    def _sums(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The tokens of each example in order, where another token starts, and the sum of rows for each start."""
         n, positions = self.index.shape
         order = self.index.sort(dim=1)
         starts = torch.ones_like(self.index, dtype=torch.bool)
@@ -37,8 +44,7 @@ class Lookup(Form):
         belongs = torch.empty_like(segment).scatter_(1, order.indices, segment)
         rows = self.rows.flatten(0, 1)
         sums = empty((int(segment[-1, -1]) + 1, rows.shape[1]), rows).zero_().index_add_(0, belongs.flatten(), rows)
-        owner = torch.arange(n, device=self.index.device)[:, None].expand_as(starts)[starts]
-        return rows.new_zeros(n).index_add_(0, owner, torch.linalg.vector_norm(sums, dim=1).square()), self
+        return order.values, starts, sums
 
     def add_to(self, total: Tensor, weights: Tensor) -> None:
         scaled = self.rows * weights.to(self.rows.dtype)[:, None, None]
@@ -48,6 +54,12 @@ class Lookup(Form):
         n, _, width = self.rows.shape
         table = self.rows.new_zeros(n, self.size, width)
         return table.scatter_add_(1, self.index[..., None].expand_as(self.rows), self.rows)
+
+    def added(self) -> Form:
+        tokens, starts, sums = self._sums()
+        rows = torch.zeros_like(self.rows)
+        rows[starts] = sums
+        return Lookup(tokens, rows, self.size)
 
     def keep(self, rows: Tensor) -> Form:
         return Lookup(self.index[rows], self.rows[rows], self.size)

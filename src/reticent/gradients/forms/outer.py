@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -15,6 +15,8 @@ from reticent.gradients.scratch import empty
 TRAFFIC = 32
 # Below this part of what the positions could add up to, a norm taken from inner products has lost its digits.
 CANCELLED = 3e-3
+# Rows of one example that may be rounded into the sum one by one; more of them are added up first.
+FEW_ROWS = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +33,8 @@ class Outer(Form):
 
     left: Tensor
     right: Tensor
+    alone: Tensor | None = None
+    """Examples whose positions nearly cancel: each is written out before it meets the sum, or rounding would show."""
 
     def measure(self) -> tuple[Tensor, Form]:
         positions = self.left.shape[1]
@@ -38,11 +42,15 @@ class Outer(Form):
             return squares(self.left) * squares(self.right), self
         p, d = self.left.shape[2], self.right.shape[2]
         if positions**2 * (p + d) < TRAFFIC * p * d:
-            return by_gram(self.left, self.right), self
+            squared, cancelled = by_gram(self.left, self.right)
+            return squared, replace(self, alone=cancelled) if cancelled.any() else self
         return Dense(self.dense()).measure()
 
     def add_to(self, total: Tensor, weights: Tensor) -> None:
         left, right = self.left, self.right
+        if self.alone is not None:
+            Dense(self.keep(self.alone).dense()).add_to(total, weights[self.alone])
+            weights = torch.where(self.alone, torch.zeros_like(weights), weights)
         scale = weights.to(left.dtype)[:, None, None]
         if left.shape[2] <= right.shape[2]:
             left = left * scale
@@ -54,8 +62,11 @@ class Outer(Form):
         n, _, p = self.left.shape
         return torch.bmm(self.left.mT, self.right, out=empty((n, p, self.right.shape[2]), self.left))
 
+    def added(self) -> Form:
+        return self if self.left.shape[1] <= FEW_ROWS else Dense(self.dense())
+
     def keep(self, rows: Tensor) -> Form:
-        return Outer(self.left[rows], self.right[rows])
+        return Outer(self.left[rows], self.right[rows], None if self.alone is None else self.alone[rows])
 
     def joined(self, others: Sequence[Form]) -> Form:
         """More uses are more positions."""
@@ -65,8 +76,8 @@ class Outer(Form):
         return Outer(torch.cat([use.left for use in uses], 1), torch.cat([use.right for use in uses], 1))
 
 
-def by_gram(left: Tensor, right: Tensor) -> Tensor:
-    """Squared norms from the inner products between positions, without writing a gradient out.
+def by_gram(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+    """Squared norms from the inner products between positions, and which examples had to be written out for them.
 
     Where the positions nearly cancel, rounding would decide: those few examples are written out after all, so that
     no norm comes out too small.
@@ -76,4 +87,4 @@ def by_gram(left: Tensor, right: Tensor) -> Tensor:
     cancelled = squared < CANCELLED * most
     if cancelled.any():
         squared[cancelled] = squares(torch.bmm(left[cancelled].mT, right[cancelled]))
-    return squared
+    return squared, cancelled

@@ -29,5 +29,8 @@ class StackedForm(Form):
     def dense(self) -> Tensor:
         return torch.cat([block.dense() for block in self.blocks], dim=1)
 
+    def added(self) -> Form:
+        return StackedForm(tuple(block.added() for block in self.blocks), self.sizes)
+
     def keep(self, rows: Tensor) -> Form:
         return StackedForm(tuple(block.keep(rows) for block in self.blocks), self.sizes)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,12 @@ from torch.optim.lr_scheduler import LRScheduler
 from reticent.accounting import Budget
 from reticent.accounting.adjacency import adjacency_of
 from reticent.budgets import DatasetBudget
+from reticent.call import Call, Start, refuse_unreadable
 from reticent.data.arrays import as_arrays
 from reticent.errors import DataError, SettingError
 from reticent.evaluating import predict
 from reticent.inside import Batch, Persons, by_person, readable
+from reticent.learning import Curve
 from reticent.losses import LossLike, Paired, about_loss, choose_loss, cross_entropy, per_example
 from reticent.losses.calling import parted
 from reticent.methods import Method, get
@@ -58,6 +62,10 @@ def fit(
     check_data: bool = False,
     initial: Initial = None,
     dataset: DatasetBudget | None = None,
+    test: Any = None,
+    validation: Any = None,
+    name: str | None = None,
+    classes: Sequence[str] | None = None,
     **options: Any,
 ) -> Trained:
     """Train a model privately in one call: with `epsilon`, the noise is the least that keeps to it.
@@ -76,11 +84,16 @@ def fit(
     `loss` is a name ("bce", "mse"), a loss of torch, or any function of (output, target) or (model, batch). Without
     one it is chosen by the type of the targets and the number of outputs, and said on stderr.
 
+    For the model's page: public `test` examples to judge it by, public `validation` examples for a learning curve, the
+    `name` of the data, and what the `classes` are called.
+
     >>> x, y = torch.randn(500, 4), torch.randint(0, 2, (500,))
     >>> trained = fit(nn.Linear(4, 2), (x, y), epsilon=2.0, epochs=1, seed=0)
     >>> trained.guarantee.status, trained.guarantee.epsilon <= 2.0
     ('proved', True)
     """
+    asked_for, start, began = dict(locals()), Start.of(model), time.perf_counter()
+    refuse_unreadable(model, test=test, validation=validation)
     chosen = get(method, **options) if isinstance(method, str) else _without_options(method, options)
     asked = examples if isinstance(examples, Normalised) else None
     examples = as_arrays(examples if asked is None else asked.examples, like=model)
@@ -118,11 +131,15 @@ def fit(
         dataset=dataset,
     )
     ready.release(size, seed, folder)  # only now: what the plan refuses must not have been released
+    curve = Curve(validation, model, folder)
     for step in run:
+        curve(run, step)
         if progress is not None:
             progress(run, step)
     about = {**ready.about, "loss": about_loss(run.loss)}
     trained = Trained.of(run, about, getattr(examples, "preprocessing", None))
+    call = Call(asked_for, start, run.plan, run.loss, run.ledger, curve.told(), time.perf_counter() - began)
+    trained = replace(trained, call=call)
     if folder is not None:
         trained.save(folder)
     return trained

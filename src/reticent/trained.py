@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from reticent.accounting import Guarantee, Spending
 from reticent.accounting.ledger import read_ledger
 from reticent.accounting.spending import UNKNOWN_SPENDING
+from reticent.call import Call
 from reticent.certificate import CARD, WEIGHTS, Card, Charged, read_card
 from reticent.certificate.card import LEDGERS, digest_of
 from reticent.checkpoint import make_folder, replace_file
@@ -35,6 +36,10 @@ from reticent.origins import mark
 from reticent.results.fields import Fields
 from reticent.run import Run
 
+if TYPE_CHECKING:
+    from reticent.audits.verdict import RunReport
+    from reticent.experiments.attacking import AttackReport
+
 
 @dataclass(frozen=True, eq=False)
 class Trained:
@@ -51,6 +56,10 @@ class Trained:
     """How the examples were read from files or data frames, kept so that new ones are read alike."""
     spending: Spending = UNKNOWN_SPENDING
     """What these weights have cost the examples, for whoever trains them on (`initial`)."""
+    call: Call | None = field(default=None, repr=False)
+    """How `fit` made it, the private examples included: in memory only."""
+    folder: Path | None = None
+    """Where it was loaded from."""
 
     @overload
     def predict(self, x: str | Path | DataFrame, *, batch_size: int = 1024) -> list[str]: ...
@@ -80,6 +89,49 @@ class Trained:
         known = self.about.get("loss", {})
         return evaluate(self.model, x, y, task=task or known.get("task"), outputs=known.get("answers"))
 
+    def report(self, page: str | Path | None = None, *, without_privacy: float | None = None) -> Path:
+        """Write the model's page, one HTML file (report.html in its folder, if not said), and say where it is.
+
+        `without_privacy` is the accuracy of the same model trained plainly, if you know it: no guarantee covers it.
+        """
+        from reticent.experiments.own import report
+
+        return report(self, None if page is None else Path(page), without_privacy=without_privacy)
+
+    def attack(
+        self,
+        *,
+        shadows: int = 8,
+        attacks: Sequence[str] | None = None,
+        records: int | None = None,
+        canaries: int = 0,
+        jobs: int = 1,
+        seed: int = 0,
+    ) -> AttackReport:
+        """Attack the model with so many shadows of its own training; the settings are those of `attack_run`.
+
+        It needs the `test` examples of `fit`: records that the model has not seen. What it finds out is private.
+        """
+        from reticent.experiments.attacking import USUAL, Attacking
+        from reticent.experiments.own import attack
+
+        names = tuple(USUAL if attacks is None else attacks)
+        asked = Attacking(attacks=names, models=shadows, records=records, canaries=canaries, jobs=jobs, seed=seed)
+        return attack(self, asked)
+
+    def audit(
+        self, *, canaries: int | None = None, runs: int = 2000, alpha: float = 0.05, seed: int | None = None
+    ) -> RunReport:
+        """Look for anything that contradicts the model's guarantee; the settings are those of `audit_run`."""
+        from reticent.experiments.auditing import Auditing
+        from reticent.experiments.own import audit
+
+        return audit(self, Auditing(canaries=canaries, runs=runs, alpha=alpha, seed=seed))
+
+    def __getstate__(self) -> dict[str, object]:
+        """What a pickle holds: not the examples it was trained on."""
+        return self.__dict__ | {"call": None}
+
     @staticmethod
     def of(run: Run, about: Mapping[str, object] | None = None, preprocessing: Preprocessing | None = None) -> Trained:
         """What came of a run, with all that its guarantee was priced by."""
@@ -106,7 +158,7 @@ class Trained:
         make_folder(path)
         ledgers = self._ledgers(path)
         weights = {name: part.detach().cpu().contiguous().clone() for name, part in self.model.state_dict().items()}
-        files = {WEIGHTS: save(weights), **(beside or {})}
+        files = {WEIGHTS: save(weights), **(self._told(path) if beside is None else beside)}
         if self.preprocessing is not None:
             files[STORED] = json.dumps(self.preprocessing.to_json(), indent=2).encode()
         for name, data in files.items():
@@ -122,6 +174,14 @@ class Trained:
             files=sums,
         )
         replace_file(path / CARD, card.to_bytes())
+
+    def _told(self, path: Path) -> dict[str, bytes]:
+        """What came of the call that made it, as `reticent train` leaves it of a run."""
+        if self.call is None:
+            return {}
+        from reticent.experiments.own import told
+
+        return told(self, path)
 
     def _ledgers(self, path: Path) -> dict[str, str]:
         """The checksums of the ledgers in a folder; refuses to save beside the ledger of another run."""
@@ -161,7 +221,9 @@ def load(folder: str | Path, model: nn.Module | None = None) -> Trained:
         raise ResumeError(f"{path / WEIGHTS} is damaged: {error}. Bring it back as it was.") from error
     known, reading = dict(card.about), _reading(about, path)
     mark(model, card.spending)
-    return Trained(model, card.guarantee, card.rounds, card.kept, known, card.charged, reading, card.spending)
+    return Trained(
+        model, card.guarantee, card.rounds, card.kept, known, card.charged, reading, card.spending, folder=path
+    )
 
 
 def _changed(path: Path) -> ResumeError:

@@ -12,7 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from torch import nn
+from typer.testing import CliRunner
 
+import reticent as rt
+from reticent.cli import app
 from reticent.report import write_page
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed: pip install 'reticent[dev]'")
@@ -103,6 +108,16 @@ def all_of(browser: Any, selector: str) -> list[Any]:
     return list(browser.find_elements("css selector", selector))
 
 
+def no_empty_boxes(browser: Any) -> bool:
+    """Every chart is drawn, and every section and card says something under its heading."""
+    return bool(
+        browser.execute_script(
+            "return !document.querySelector('.empty, .chart:empty') && [...document.querySelectorAll('section, .card')]"
+            ".every((box) => box.textContent.trim().length > 25 + (box.querySelector('h1, h2')?.innerText.length ?? 0))"
+        )
+    )
+
+
 def column(browser: Any, number: int) -> list[str]:
     return [cell.text for cell in all_of(browser, f"#guarantees tbody tr > :nth-child({number})")]
 
@@ -181,13 +196,83 @@ def strange(records: Any, kind: str) -> list[dict[str, Any]]:
     }[kind]
 
 
-@pytest.mark.parametrize("kind", ["one run", "only failures", "no test split", "no guarantee", "many classes"])
-def test_strange_results_make_no_errors(browser: Any, tmp_path: Path, records: Any, kind: str) -> None:
+CHARTS = {"one run": 3, "only failures": 0, "no test split": 1, "no guarantee": 2, "many classes": 3}
+
+
+@pytest.mark.parametrize("kind", CHARTS)
+def test_strange_results_make_no_errors_and_no_empty_boxes(
+    browser: Any, tmp_path: Path, records: Any, kind: str
+) -> None:
     lines = strange(records, kind)
     (tmp_path / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     browser.get(write_page(tmp_path).as_uri())
-    wait(lambda: len(all_of(browser, ".chart > *")) == 3)
+    wait(lambda: len(all_of(browser, ".chart > *")) == CHARTS[kind])
+    assert no_empty_boxes(browser)
     assert browser.get_log("browser") == []
+
+
+# -- one model -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def own_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a model that was made in Python, attacked and audited."""
+    folder = tmp_path_factory.mktemp("own") / "run"
+    rng = torch.Generator().manual_seed(0)
+    y = torch.arange(300) % 3
+    x = torch.randn(300, 4, generator=rng) + torch.nn.functional.one_hot(y, 4)
+    torch.manual_seed(0)
+    parts = {
+        "test": (x[150:250], y[150:250]),
+        "validation": (x[250:], y[250:]),
+        "classes": ["stays", "leaves", "returns"],
+    }
+    trained = rt.fit(nn.Linear(4, 3), (x[:150], y[:150]), epsilon=3.0, epochs=4, folder=folder, name="Visits", **parts)
+    trained.attack(shadows=4, records=50, attacks=["loss", "lira"])
+    trained.audit(canaries=20, runs=20, seed=0)
+    result = CliRunner().invoke(app, ["report", str(folder), "--without-privacy", "0.9"])
+    assert result.exit_code == 0, result.output
+    return folder / "report.html"
+
+
+@pytest.mark.parametrize("width", [1280, 390, 320])
+def test_the_page_of_ones_own_model_has_no_empty_box(browser: Any, own_page: Path, width: int) -> None:
+    emulate(browser, width, mobile=width < 1280)
+    browser.get(own_page.as_uri())
+    names = ["spending", "standing", "learning", "confusion", "attacks", "scores", "audit"]
+    wait(lambda: len(all_of(browser, ".chart svg")) == len(names))
+    assert [chart.get_attribute("id") for chart in all_of(browser, ".chart")] == [f"chart-{name}" for name in names]
+    assert no_empty_boxes(browser)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    assert browser.execute_script(CONTRAST) == []
+    assert "leaves" in browser.execute_script("return document.querySelector('#chart-confusion').textContent")
+    assert [card.text.split("\n")[0] for card in all_of(browser, ".card")] == [
+        "Guarantee",
+        "Accuracy",
+        "Attacks",
+        "Audit",
+    ]
+    assert "must not be published" in browser.execute_script("return document.querySelector('#publish').textContent")
+    assert browser.get_log("browser") == []
+    emulate(browser, width=1280)
+
+
+def test_what_proves_no_epsilon_stands_beside_the_axis_and_wide_intervals_leave_it_as_it_is(
+    browser: Any, tmp_path: Path, records: Any
+) -> None:
+    """The axes are those of the proved points: neither a point far below nor a wide interval stretches them."""
+    lines = [records.run("dpsgd", 3.0, seed, value) for seed, value in enumerate((0.60, 0.90, 0.90))]
+    lines += [records.run("auto_s", 3.0, seed, 0.82) for seed in range(3)]
+    axis = "#chart-accuracy [aria-label='y-axis tick label'] text"
+    seen = []
+    for more in ([], [records.run("pd_sgd", None, 0, 0.2)]):
+        (tmp_path / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines + more))
+        browser.get(write_page(tmp_path).as_uri())
+        wait(lambda: all_of(browser, "#chart-accuracy svg"))
+        seen.append([tick.text for tick in all_of(browser, axis)])
+    assert seen[0] == seen[1]
+    assert float(seen[0][0].rstrip(" %")) > 70, "the interval of the first method goes down to 37 %"
+    assert "20 %" in browser.execute_script("return document.querySelector('#chart-accuracy').textContent")
 
 
 # -- sorting and hiding ----------------------------------------------------------------------------------------------

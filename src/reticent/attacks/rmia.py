@@ -17,14 +17,14 @@ def rmia_online(view: Round, gamma: float = 1.0) -> Floats:
     p = probability(view.shadows)
     usual = (_mean(p, view.seen) + _mean(p, view.unseen)) / 2
     usual_z = probability(view.shadow_population).mean(axis=0)
-    return _beaten(probability(view.phi) / usual, probability(view.population) / usual_z, gamma)
+    return _beaten(_gain(view.phi, usual), _gain(view.population, usual_z), gamma)
 
 
 def rmia_offline(view: Round, offline_a: float, gamma: float = 1.0) -> Floats:
     """RMIA with models that did not see the record: p(x) = ((1+a) p_out(x) + 1 - a) / 2 (Zarifzadeh et al. 2024)."""
     usual = _lift(_mean(probability(view.shadows), view.unseen), offline_a)
     usual_z = _lift(probability(view.shadow_population).mean(axis=0), offline_a)
-    return _beaten(probability(view.phi) / usual, probability(view.population) / usual_z, gamma)
+    return _beaten(_gain(view.phi, usual), _gain(view.population, usual_z), gamma)
 
 
 def best_offline_a(shadows: Signals, stand_in: int = 0) -> float:
@@ -47,6 +47,11 @@ def rmia_matrix(signals: Signals, gamma: float = 1.0) -> Floats:
         for target in range(len(signals.phi))
     ]
     return np.stack(rows)
+
+
+def _gain(phi: Floats, usual: Floats) -> Floats:
+    """The probability over what it usually is; records that every model is sure are wrong have no gain."""
+    return probability(phi) / np.maximum(usual, np.finfo(np.float64).tiny)
 
 
 def _lift(p_out: Floats, offline_a: float) -> Floats:

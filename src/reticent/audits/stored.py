@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 from reticent.accounting import Event, Guarantee, price
@@ -21,15 +22,18 @@ def read_events(folder: Path) -> dict[Event, int]:
 
 def check_stored(folder: Path, guarantee: Guarantee) -> Finding:
     """The events on disk cost no more than the guarantee says, and the certificate of the folder is right."""
+    priced, found = check_events(read_events(folder), guarantee, "the ledger on disk"), verify(folder)
+    holds = priced.holds and (found.ok or found.old)
+    figures = {**priced.figures, "wrong": found.wrong}
+    return Finding("stored ledger", holds, f"{priced.says}; {_certificate(found)}", figures)
+
+
+def check_events(events: Mapping[Event, int], guarantee: Guarantee, where: str) -> Finding:
+    """The events of a ledger cost no more than the guarantee says."""
     said = guarantee.epsilon
-    cost = price(
-        read_events(folder), guarantee.delta, accountant=_accountant(guarantee), adjacency=guarantee.adjacency
-    ).epsilon
-    found = verify(folder)
-    says = f"the ledger on disk costs epsilon {cost:.4g}, the card says {said:.4g}"
-    holds = cost <= said * (1 + 1e-6) and (found.ok or found.old)
-    figures = {"ledger": cost, "card": said, "wrong": found.wrong}
-    return Finding("stored ledger", holds, f"{says}; {_certificate(found)}", figures)
+    cost = price(events, guarantee.delta, accountant=_accountant(guarantee), adjacency=guarantee.adjacency).epsilon
+    says = f"{where} costs epsilon {cost:.4g}, the card says {said:.4g}"
+    return Finding("stored ledger", cost <= said * (1 + 1e-6), says, {"ledger": cost, "card": said})
 
 
 def _certificate(found: Verified) -> str:

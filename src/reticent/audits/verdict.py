@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Literal
 
+from reticent.accounting.guarantee import round_up
 from reticent.audits.findings import Finding, attempted
 from reticent.audits.probes import probe_ledger, probe_noise, probe_sensitivity
 from reticent.audits.sampling import probe_sampler
@@ -46,9 +47,21 @@ class Report:
         """The probes that contradict the claim."""
         return [finding.probe for finding in self.findings if not finding.holds]
 
+    @property
+    def sentence(self) -> str:
+        """The verdict in words."""
+        if self.said_by:
+            return f"The claim is contradicted, by {', '.join(self.said_by)}: do not rely on this guarantee."
+        claimed = f"at most {round_up(self.upper)} is claimed" if math.isfinite(self.upper) else "nothing is claimed"
+        shown = f"epsilon of at least {self.lower:.2f}" if self.lower >= 0.005 else "no epsilon above 0"
+        return (
+            f"Nothing contradicts the claim: {shown} could be shown, and {claimed} "
+            f"({100 * self.confidence:g} % confidence). That nothing was found does not prove that there is nothing."
+        )
+
     def to_json(self) -> dict[str, object]:
         """Plain JSON data; an infinite number is null."""
-        data = asdict(self) | {"said_by": self.said_by}
+        data = asdict(self) | {"said_by": self.said_by, "sentence": self.sentence}
         return {name: _plain(value) for name, value in data.items()}
 
 

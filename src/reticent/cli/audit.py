@@ -24,6 +24,8 @@ def audit(
     canaries: Annotated[
         int | None, Option(help="Canaries of the one-run audit: a run is trained once more with them; 0: none.")
     ] = None,
+    data: Annotated[str | None, Option(help="Dataset of a run that was made in Python.")] = None,
+    model: Annotated[str | None, Option(help="package.module:function of a run that was made in Python.")] = None,
     alpha: Annotated[float, Option(help="Chance of accusing a right build.")] = 0.05,
     plant: Annotated[str | None, Option(help="Plant a bug first: see --list-bugs.")] = None,
     list_bugs: Annotated[bool, Option("--list-bugs", help="Print the bugs that can be planted.")] = False,
@@ -44,7 +46,9 @@ def audit(
     tell = _silent if as_json else _tell
     report: Report
     if run is not None:
-        report = audit_run(run, canaries=canaries, runs=runs, alpha=alpha, bug=plant, seed=seed, tell=tell)
+        report = audit_run(
+            run, data=data, model=model, canaries=canaries, runs=runs, alpha=alpha, bug=plant, seed=seed, tell=tell
+        )
     else:
         report = audit_method(
             method or "dpsgd",
@@ -84,4 +88,5 @@ def _in_words(report: Report) -> str:
     upper = f"epsilon {round_up(report.upper, 3)} is claimed" if math.isfinite(report.upper) else "nothing is claimed"
     line = f"{report.verdict}: epsilon > {report.lower:.3f} is shown, {upper} at delta {report.delta:g}"
     line += f" ({100 * report.confidence:g} % confidence)"
-    return line if not report.said_by else f"{line}; said by: {', '.join(report.said_by)}"
+    line += f"; said by: {', '.join(report.said_by)}" if report.said_by else ""
+    return f"{line}\n{report.sentence}"

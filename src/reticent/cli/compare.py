@@ -27,7 +27,9 @@ def compare(
     methods: Annotated[str | None, Option(help="Methods, by commas: see `reticent methods`.")] = None,
     epsilons: Annotated[str | None, Option(help="Budgets, by commas; the same for every method.")] = None,
     seeds: Annotated[int | None, Option(help="Runs of each method and budget.", min=1)] = None,
-    model: Annotated[str | None, Option(help="Network; the preset's if not said.")] = None,
+    model: Annotated[
+        str | None, Option(help="Network, or package.module:function for your own; the preset's if not said.")
+    ] = None,
     features: Annotated[str | None, Option(help="Features computed first, such as scattering.")] = None,
     delta: Annotated[float | None, Option(help="Default: the smaller of 1e-5 and 1/(10 N).")] = None,
     epochs: Annotated[float | None, Option(help="Attempts x batch / N.")] = None,
@@ -179,5 +181,6 @@ def in_words(compared: Compared) -> str:
         budget = f"{row.target_epsilon:g}" if row.target_epsilon is not None else ""
         proved = round_up(row.epsilon, 3) if row.epsilon is not None else "none"
         lines.append(f"{printed(row.label):<22}{budget:>8}{proved:>10}{accuracy:>14}{gain:>11}{row.seeds:>7}")
+    lines += [compared.picking.sentence] if compared.picking is not None else []
     lines += [f"FAILED {name}: {error}" for name, error in compared.failed.items()]
     return "\n".join([*lines, f"page       {compared.page}", f"results    {compared.results}, {compared.csv}"])

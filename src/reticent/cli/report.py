@@ -10,7 +10,11 @@ from typer import Argument, Option
 
 
 def report(
-    folder: Annotated[Path, Argument(help="A folder that `compare` or `train` wrote.")],
+    folder: Annotated[Path, Argument(help="A folder that `compare`, `train` or rt.fit wrote.")],
+    without_privacy: Annotated[
+        float | None,
+        Option(help="Accuracy of the same model trained plainly, to hold a single run against.", min=0.0, max=1.0),
+    ] = None,
     private: Annotated[
         bool, Option("--private", help="Show private diagnostics too; the page says so and must be kept secret.")
     ] = False,
@@ -19,7 +23,7 @@ def report(
     """Write report.html: one file with charts, tables and the privacy statement, that needs no network."""
     from reticent.report import read, write_page
 
-    page = write_page(folder, private=private)
+    page = write_page(folder, private=private, without_privacy=without_privacy)
     results, size = read(folder), page.stat().st_size
     answer = {
         "page": str(page),

@@ -27,7 +27,9 @@ def train(
     label: Annotated[str | None, Option(help="The column to predict, for a proposed schema.")] = None,
     test_data: Annotated[str | None, Option(help="A file like --data to measure accuracy on.")] = None,
     method: Annotated[str | None, Option(help="Method: see `reticent methods`.")] = None,
-    model: Annotated[str | None, Option(help="Network; the preset's if not said.")] = None,
+    model: Annotated[
+        str | None, Option(help="Network, or package.module:function for your own; the preset's if not said.")
+    ] = None,
     activation: Annotated[str | None, Option(help="relu, tanh or a tempered sigmoid.")] = None,
     features: Annotated[str | None, Option(help="Features computed first, such as scattering.")] = None,
     epsilon: Annotated[float | None, Option(help="Privacy budget; the noise follows from it.")] = None,

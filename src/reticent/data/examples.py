@@ -70,8 +70,12 @@ class Dataset:
     test: Examples | None
     classes: int
     note: str
+    names: tuple[str, ...] | None = None
+    """What the classes are called; None: by their numbers."""
 
     def __post_init__(self) -> None:
+        if self.names is not None and len(self.names) != self.classes:
+            raise DataError(f"{self.name}: {len(self.names)} names for {self.classes} classes: give one for each")
         for part in filter(None, (self.train, self.test)):
             _check_labels(part.y, self.classes)
         if self.test is not None and self.test.x.shape[1:] != self.train.x.shape[1:]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+
+from torch import nn
 
 from reticent.accounting import Guarantee
 from reticent.attacks.game import Deal, Game, deal, most_records
@@ -20,14 +22,18 @@ from reticent.attacks.shadows import Tell, train_shadows
 from reticent.attacks.suite import Target, check_attacks, run_attack
 from reticent.attacks.summary import Summary, summarise
 from reticent.attacks.thresholds import each_round
+from reticent.attacks.verdict import Beside, verdict
 from reticent.attacks.whitebox import logits_of
 from reticent.checkpoint import replace_file
+from reticent.data import Dataset
 from reticent.errors import SettingError
-from reticent.experiments.parts import model_of
-from reticent.experiments.repeat import repeatable
-from reticent.results import Result, read_result
+from reticent.experiments.repeat import Again, repeatable
+from reticent.experiments.stored import with_parts
+from reticent.results import read_result
 from reticent.trained import load
 
+ATTACK = Path("attack", "attack.json")
+"""Where the report about a run is kept, in its folder; its shadows lie beside it, and the page shows it."""
 USUAL = ("loss", "population", "reference", "shadow", "lira", "rmia", "blackbox", "whitebox")
 
 
@@ -51,10 +57,17 @@ class AttackReport:
     shadows: int
     records: int
 
+    @property
+    def sentence(self) -> str:
+        """The verdict in words."""
+        epsilon, delta = self.guarantee.epsilon, self.guarantee.delta
+        return verdict(self.attacks, Beside(self.blind, self.canaries, self.above_what_is_permitted), epsilon, delta)
+
     def to_json(self) -> dict[str, object]:
         """Everything as plain JSON data."""
         return {
             "run": self.run,
+            "sentence": self.sentence,
             "guarantee": self.guarantee.to_json(),
             "attacks": [summary.to_json() for summary in self.attacks],
             "pooled": self.pooled.to_json(),
@@ -68,9 +81,30 @@ class AttackReport:
         }
 
 
+@dataclass(frozen=True, kw_only=True)
+class Attacking:
+    """How to attack; `records` is as many as there can be up to 1000, if not said."""
+
+    attacks: tuple[str, ...] = USUAL
+    models: int = 8
+    records: int | None = None
+    canaries: int = 0
+    canary_kind: str = "mislabelled"
+    jobs: int = 1
+    seed: int = 0
+    tell: Tell = lambda _done, _total: None
+
+    def game(self, dataset: Dataset) -> Game:
+        """The game that is played on a dataset."""
+        records = self.records or min(1000, most_records(dataset))
+        return Game(records, self.models, self.canaries, self.canary_kind, self.seed)
+
+
 def attack_run(
     folder: str | Path,
     *,
+    data: str | None = None,
+    model: str | None = None,
     attacks: Sequence[str] = USUAL,
     models: int = 8,
     records: int | None = None,
@@ -84,37 +118,64 @@ def attack_run(
     """Attack the model of a finished run with `models` shadows of its own pipeline, and keep report and shadows.
 
     `records` members (1000, or as many as there can be) are told from as many others. What is kept lies in `out`, or
-    in attack/ in the run's folder: after a crash, only the missing shadows are trained.
+    in attack/ in the run's folder: after a crash, only the missing shadows are trained. A run that was made in Python
+    does not know where its `data` come from, nor which factory makes its `model`: they are named here.
     """
+    asked = Attacking(
+        attacks=tuple(attacks),
+        models=models,
+        records=records,
+        canaries=canaries,
+        canary_kind=canary_kind,
+        jobs=jobs,
+        seed=seed,
+        tell=tell,
+    )
     check_attacks(attacks)
     run = Path(folder)
-    kept = Path(out) if out is not None else run / "attack"
-    result = read_result(run)
+    result = with_parts(read_result(run), data=data, model=model)
     again = repeatable(result)
-    if again.recipe.groups is not None:
+    target = Attacked(load(run, again.network()).model, result.guarantee, str(run), result.recipe)
+    return attack_again(again, target, asked, Path(out) if out is not None else run / ATTACK.parent)
+
+
+@dataclass(frozen=True, eq=False)
+class Attacked:
+    """The model that is attacked, and what is said of it."""
+
+    model: nn.Module
+    guarantee: Guarantee
+    run: str
+    recipe: Mapping[str, object]
+
+
+def attack_again(again: Again, attacked: Attacked, asked: Attacking, kept: Path | None) -> AttackReport:
+    """Attack a model with shadows of the training that made it; report and shadows are kept if there is a place."""
+    check_attacks(asked.attacks)
+    if attacked.guarantee.unit != "example":
         raise SettingError(
             "attacks tell one row from another, but this run promises for whole persons: use `reticent audit`, where "
             "each canary is a person"
         )
-    game = Game(records or min(1000, most_records(again.dataset)), models, canaries, canary_kind, seed)
+    game = asked.game(again.dataset)
     cards = deal(game, again.dataset)
     logits = train_shadows(
-        partial(train_shadow, result, game),
-        models,
-        jobs=jobs,
+        partial(train_shadow, again, game),
+        asked.models,
+        jobs=asked.jobs,
         folder=kept,
-        design={"recipe": dict(result.recipe), **again.design(), **asdict(game)},
-        tell=tell,
+        design={"recipe": dict(attacked.recipe), **again.design(), **asdict(game)},
+        tell=asked.tell,
     )
-    target = cards.target(load(run, model_of(again.recipe, again.dataset)).model, logits)
-    report = _report(str(run), result.guarantee, attacks, target, _worst(cards, logits))
-    replace_file(kept / "attack.json", json.dumps(report.to_json(), indent=2).encode())
+    target = cards.target(attacked.model, logits)
+    report = _report(attacked.run, attacked.guarantee, asked.attacks, target, _worst(cards, logits))
+    if kept is not None:
+        replace_file(kept / ATTACK.name, json.dumps(report.to_json(), indent=2).encode())
     return report
 
 
-def train_shadow(result: Result, game: Game, number: int) -> Floats:
+def train_shadow(again: Again, game: Game, number: int) -> Floats:
     """The logits of one shadow: the run's own pipeline, as many examples as the run had, coins of its own."""
-    again = repeatable(result)
     cards = deal(game, again.dataset)
     trained = again.train(cards.train(number), seed=1_000_003 * (game.seed + 1) + number)
     return logits_of(trained.model, cards.asked())

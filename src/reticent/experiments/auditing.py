@@ -1,13 +1,15 @@
-"""Audit a stored run: its ledger on disk, the method with its own numbers, and one more training with canaries."""
+"""Audit a run: its ledger, the method with its own numbers, and one more training with canaries."""
 
 from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from reticent import defences
+from reticent.accounting import Guarantee
 from reticent.accounting.guarantee import round_up
 from reticent.attacks.signals import confidence
 from reticent.attacks.whitebox import logits_of
@@ -19,17 +21,42 @@ from reticent.audits.verdict import Bounds, RunReport, Tell, audit, verdict_of
 from reticent.checkpoint import replace_file
 from reticent.data import make_canaries, plant
 from reticent.errors import SettingError
-from reticent.experiments.repeat import repeatable
-from reticent.experiments.stored import recipe_of
+from reticent.experiments.repeat import Again, repeatable
+from reticent.experiments.stored import refuse_nameless, with_parts
+from reticent.methods import Method
 from reticent.results import Result, read_result
 
 AUDIT = "audit.json"
 """Where the report about a run is kept, in its folder; the page shows it."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Auditing:
+    """How to audit; `canaries` are 1000 or a quarter of the examples, if not said, and 0 for none."""
+
+    canaries: int | None = None
+    runs: int = 2000
+    alpha: float = 0.05
+    seed: int | None = None
+    tell: Tell = lambda _finding: None
+
+
+@dataclass(frozen=True, eq=False)
+class Audited:
+    """What is audited: a run's name, its method with its numbers, its ledger's finding, and how to train it again."""
+
+    run: str
+    method: Callable[[], Method]
+    """Made when it is asked for: a planted bug is to be in it."""
+    ledger: Callable[[], Finding]
+    again: Callable[[], Again]
+
+
 def audit_run(
     folder: str | Path,
     *,
+    data: str | None = None,
+    model: str | None = None,
     canaries: int | None = None,
     runs: int = 2000,
     alpha: float = 0.05,
@@ -40,32 +67,49 @@ def audit_run(
     """Look for anything that contradicts what a finished run claims, and keep the report in its folder.
 
     It is trained once more with `canaries` in it (None: 1000, or a quarter of its examples; 0: not at all). With a
-    `bug` planted nothing is kept: what that did says nothing of the run.
+    `bug` planted nothing is kept: what that did says nothing of the run. A run that was made in Python does not know
+    where its `data` come from, nor which factory makes its `model`: they are named here.
     """
     run = Path(folder)
+    result = with_parts(read_result(run), data=data, model=model)
+    if result.kind == "plain" or result.method in defences.names():
+        who = "plain training" if result.kind == "plain" else result.method
+        raise SettingError(f"{who} keeps no ledger and claims nothing: use `reticent attack`")
+    if canaries != 0 and result.beyond is not None:
+        refuse_nameless(result.run, result.beyond, "--canaries 0 audits the ledger and one step alone")
+    audited = Audited(
+        str(run),
+        lambda: _method(result),
+        lambda: check_stored(run, result.guarantee),
+        lambda: repeatable(result),
+    )
     with with_bug(bug):
-        report = _report(run, canaries, runs=runs, alpha=alpha, seed=seed, tell=tell)
+        report = audit_again(audited, Auditing(canaries=canaries, runs=runs, alpha=alpha, seed=seed, tell=tell))
     if bug is None:
         replace_file(run / AUDIT, json.dumps(report.to_json(), indent=2).encode())
     return report
 
 
-def _report(folder: Path, canaries: int | None, *, runs: int, alpha: float, seed: int | None, tell: Tell) -> RunReport:
-    result = read_result(folder)
-    recipe = recipe_of(result)
-    if result.kind == "plain" or recipe.method in defences.names():
-        who = "plain training" if result.kind == "plain" else recipe.method
-        raise SettingError(f"{who} keeps no ledger and claims nothing: use `reticent attack`")
-    found = [check_stored(folder, result.guarantee)]
-    tell(found[0])
-    method = method_for(recipe.method, result.noise_multiplier, recipe.max_grad_norm, recipe.options)
-    step = audit(method, runs=runs, alpha=alpha, seed=seed, tell=tell)
+def _method(result: Result) -> Method:
+    """The method of a stored run, with its own numbers."""
+    if {"method", "options"} & set(result.beyond or ()):
+        refuse_nameless(result.run, result.beyond or ())
+    options = result.settings.part("options")
+    clip = result.settings.get("max_grad_norm", float)
+    return method_for(result.method, result.noise_multiplier, clip, {} if options is None else options.data)
+
+
+def audit_again(audited: Audited, asked: Auditing) -> RunReport:
+    """Everything that an audit finds about a run: its ledger, its step, and one more training."""
+    found = [audited.ledger()]
+    asked.tell(found[0])
+    step = audit(audited.method(), runs=asked.runs, alpha=asked.alpha, seed=asked.seed, tell=asked.tell)
     shown = alone = Bounds(step.lower, step.upper, step.delta)
     name = "one step"
-    if canaries != 0:
-        name, shown, finding = _one_run(result, canaries, alpha=alpha, seed=seed or 0)
+    if asked.canaries != 0:
+        name, shown, finding = _one_run(audited.again(), asked)
         found.append(finding)
-        tell(finding)
+        asked.tell(finding)
     findings = (*found, *step.findings)
     return RunReport(
         method=step.method,
@@ -75,25 +119,24 @@ def _report(folder: Path, canaries: int | None, *, runs: int, alpha: float, seed
         upper=shown.upper,
         confidence=step.confidence,
         delta=shown.delta,
-        run=str(folder),
+        run=audited.run,
         name=name,
         step=alone,
     )
 
 
-def _one_run(result: Result, canaries: int | None, *, alpha: float, seed: int) -> tuple[str, Bounds, Finding]:
+def _one_run(again: Again, asked: Auditing) -> tuple[str, Bounds, Finding]:
     """Train the run's pipeline once more, with a random half of the canaries, and ask which half it was."""
-    again = repeatable(result)
-    dataset = again.dataset
-    count = canaries if canaries is not None else min(1000, len(dataset.train) // 4)
+    dataset, seed = again.dataset, asked.seed or 0
+    count = asked.canaries if asked.canaries is not None else min(1000, len(dataset.train) // 4)
     planted = plant(
         dataset.train, make_canaries(dataset.train, count, classes=dataset.classes, seed=seed), seed=seed + 1
     )
     trained = again.train(planted.train, seed=seed + 2)
-    guarantee = trained.guarantee
+    guarantee: Guarantee = trained.guarantee
     scores = confidence(logits_of(trained.model, planted.canaries.x), planted.canaries.y.numpy())
     found = judge_one_run(
-        scores, planted.included.numpy(), epsilon=guarantee.epsilon, delta=guarantee.delta, alpha=alpha
+        scores, planted.included.numpy(), epsilon=guarantee.epsilon, delta=guarantee.delta, alpha=asked.alpha
     )
     claims = round_up(guarantee.epsilon, 3) if math.isfinite(guarantee.epsilon) else "nothing"
     says = f"{count} canaries prove epsilon > {found.lower:.3f}, the run claims {claims}"

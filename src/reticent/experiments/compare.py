@@ -17,7 +17,7 @@ from reticent.errors import SettingError
 from reticent.experiments.job import Job
 from reticent.experiments.recipe import Recipe, check, read_recipe
 from reticent.experiments.sweep import Watcher, failures, sweep
-from reticent.report import Row, read, summarise, to_csv, write_page
+from reticent.report import Picking, Row, picking, read, summarise, to_csv, write_page
 from reticent.report.summary import BASELINE
 from reticent.results import RESULTS, Kind, Result
 
@@ -139,6 +139,11 @@ class Compared:
         return failures(self.runs)
 
     @property
+    def picking(self) -> Picking | None:
+        """What picking the best of the runs costs; None where there is nothing to pick from."""
+        return picking(self.runs)
+
+    @property
     def results(self) -> Path:
         """The file with a line for each run."""
         return self.out / RESULTS
@@ -159,6 +164,7 @@ class Compared:
             "runs": len(self.runs),
             "failed": self.failed,
             "summary": [dataclasses.asdict(row) for row in self.summary],
+            "picking": None if self.picking is None else self.picking.to_json(),
             "results": str(self.results),
             "csv": str(self.csv),
             "page": str(self.page),

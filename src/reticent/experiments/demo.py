@@ -13,7 +13,9 @@ from reticent.experiments.sweep import Watcher
 from reticent.experiments.training import prepare, train
 from reticent.results import Result
 
-EPSILON = 3.0
+EPSILONS = (1.0, 3.0)
+EPSILON = EPSILONS[-1]
+"""Of the run that is broken off, and of the one that is attacked."""
 
 
 @dataclass(frozen=True)
@@ -29,15 +31,15 @@ class Demonstrated:
 
 
 def demo(out: Path, *, seed: int, tell: Callable[[str], None], watcher: Watcher) -> Demonstrated:
-    """Break off a private run, resume it, then compare every method at epsilon 3 and write the page."""
+    """Break off a private run, resume it, then compare every method at two budgets and write the page."""
     resumed = _break_off_and_resume(out / "resumed", seed, tell)
     return Demonstrated(resumed, compare(comparison(seed), out / "compared", processes=2, watcher=watcher))
 
 
 def comparison(seed: int) -> Comparison:
-    """Every method once, at epsilon 3."""
+    """Every method once at each budget."""
     variants: dict[str, Settings] = {name: {} for name in methods.names()}
-    return Comparison(settings={"data": "digits"}, variants=variants, epsilons=(EPSILON,), seeds=(seed,))
+    return Comparison(settings={"data": "digits"}, variants=variants, epsilons=EPSILONS, seeds=(seed,))
 
 
 def _break_off_and_resume(folder: Path, seed: int, tell: Callable[[str], None]) -> Result:

@@ -14,7 +14,7 @@ from reticent.checkpoint import make_folder, replace_file
 from reticent.errors import ResumeError, ReticentError
 from reticent.experiments.plain import train_plain
 from reticent.experiments.recipe import Recipe
-from reticent.experiments.record import about_this_machine, describe
+from reticent.experiments.record import about_this_machine
 from reticent.experiments.training import train
 from reticent.results import RECORD, Effort, Kind, Result, read_record
 from reticent.results.fields import Fields, read_json
@@ -68,7 +68,7 @@ def perform(job: Job, folder: Path, tell: Tell) -> Result:
 def _attempt(job: Job, folder: Path, tell: Tell) -> Result:
     try:
         answer = _private(job, folder, tell) if job.kind == "private" else train_plain(job.recipe, folder, tell=tell)
-        return replace(describe(answer, folder), run=job.name, label=job.label)
+        return replace(answer, run=job.name, label=job.label)
     except Exception as error:
         (folder / "error.txt").write_text(traceback.format_exc())
         said = str(error) if isinstance(error, ReticentError) else f"{type(error).__name__}: {error}"

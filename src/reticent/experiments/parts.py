@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from reticent import data, models
+from reticent.experiments.factories import is_factory, made_by
 from reticent.experiments.recipe import Recipe
 
 
@@ -17,7 +18,9 @@ def model_of(recipe: Recipe, dataset: data.Dataset) -> nn.Module:
     """
     if recipe.seed is not None:
         torch.manual_seed(recipe.seed)
-    return blueprint_of(recipe, dataset).build()
+    own = recipe.model if recipe.model is not None and is_factory(recipe.model) else None
+    made = None if own is None else made_by(own, inputs=dataset.inputs, classes=dataset.classes)
+    return blueprint_of(recipe, dataset).build(made)
 
 
 def blueprint_of(recipe: Recipe, dataset: data.Dataset) -> models.Blueprint:

@@ -16,6 +16,7 @@ from reticent import catalogue, data, models
 from reticent.accounting.adjacency import adjacency_of
 from reticent.data import Declaration
 from reticent.errors import SettingError, UnknownName
+from reticent.experiments.factories import find_factory, is_factory
 
 _ABOVE_ZERO = (
     "epsilon",
@@ -196,8 +197,11 @@ def parse_changes(settings: list[str]) -> dict[str, Any]:
 def check(recipe: Recipe) -> None:
     """Refuse unknown names, options of the wrong kind, and features normalised twice, before any time is spent."""
     data.resolve(recipe.data)
+    own = recipe.model if recipe.model is not None and is_factory(recipe.model) else None
+    if own is not None:
+        find_factory(own)
     for kind, name, known in (
-        ("model", recipe.model, models.names()),
+        ("model", None if own else recipe.model, models.names()),
         ("method", recipe.method, catalogue.names()),
     ):
         if name is not None and name not in known:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch import nn
 
 import reticent
 from reticent import checkpoint
@@ -23,14 +24,10 @@ from reticent.accounting.events import from_json
 from reticent.accounting.ledger import read_entries
 from reticent.accounting.pricing import Accountant
 from reticent.data import Dataset
-from reticent.evaluating import predict
-from reticent.experiments.parts import model_of
+from reticent.experiments.judging import confused, per_class, shown
 from reticent.experiments.people import people_of, set_aside
 from reticent.experiments.recipe import Recipe
-from reticent.experiments.stored import recipe_of
-from reticent.experiments.training import examples
-from reticent.results import ClassAccuracy, LedgerFacts, Machine, Result
-from reticent.trained import load
+from reticent.results import LedgerFacts, Machine, Result
 
 PACKAGES = ("torch", "numpy", "scipy", "dp-accounting")
 POINTS = 12
@@ -47,31 +44,21 @@ class FromCheckpoint:
     """What was released before it, of the same examples."""
 
 
-def describe(result: Result, folder: Path) -> Result:
+def describe(result: Result, recipe: Recipe, dataset: Dataset, model: nn.Module, folder: Path) -> Result:
     """The result of a finished run, with what its folder and its data tell besides."""
-    recipe = recipe_of(result)
-    dataset, declared = examples(recipe), declared_in(folder)
+    declared = declared_in(folder)
     ledger, points = from_ledger(folder / "ledger.jsonl", result.guarantee, declared.already)
+    matrix = None if dataset.test is None else confused(model, *dataset.test)
     return replace(
         result,
         examples=recipe.size or len(people_of(recipe, set_aside(dataset.train, recipe.holdout)[0])),
-        classes=per_class(recipe, dataset, folder),
+        dataset=dataset.name,
+        class_names=dataset.names,
+        classes=None if matrix is None else per_class(matrix),
+        confusion=None if matrix is None else shown(matrix),
         stages=declared.stages,
         ledger=ledger,
         epsilon_by_round=points,
-    )
-
-
-def per_class(recipe: Recipe, dataset: Dataset, folder: Path) -> tuple[ClassAccuracy, ...] | None:
-    """How the stored model does on each class of the test examples; None without any."""
-    if dataset.test is None:
-        return None
-    model = load(folder, model_of(recipe, dataset)).model
-    right = predict(model, dataset.test.x).argmax(1) == dataset.test.y
-    return tuple(
-        ClassAccuracy(number=number, examples=int(mine.sum()), accuracy=float(right[mine].double().mean()))
-        for number in range(dataset.classes)
-        if (mine := dataset.test.y == number).any()
     )
 
 
@@ -93,11 +80,16 @@ def from_ledger(
         return None, None
     ledger = read_entries(path)
     facts = LedgerFacts(entries=len(ledger), sha256=hashlib.sha256(path.read_bytes()).hexdigest())
+    return facts, curve_to(guarantee, ledger, already)
+
+
+def curve_to(guarantee: Guarantee, entries: Iterable[Entry], already: Iterable[Event] = ()) -> Points | None:
+    """Epsilon as the rounds went by, if it leads to the guarantee."""
     accountant: Accountant = "rdp" if guarantee.accountant == "rdp" else "best"
-    points = epsilon_by_round(ledger, guarantee.delta, accountant, already, guarantee.adjacency)
+    points = epsilon_by_round(entries, guarantee.delta, accountant, already, guarantee.adjacency)
     # A filter promises its whole budget whatever was used of it: there is no curve that leads to it.
     ends_there = points and abs(points[-1][1] - guarantee.epsilon) < TOLERANCE
-    return facts, tuple(points) if ends_there else None
+    return tuple(points) if ends_there else None
 
 
 def epsilon_by_round(

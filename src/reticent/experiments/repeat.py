@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Protocol
 
 import torch
+from torch import nn
 
 from reticent import defences
 from reticent.data import Dataset, Examples
+from reticent.errors import DataError
+from reticent.experiments.parts import model_of
 from reticent.experiments.people import set_aside
 from reticent.experiments.plain import learn
 from reticent.experiments.recipe import Recipe
@@ -19,9 +24,23 @@ from reticent.results import Result
 from reticent.trained import Trained
 
 
+class Again(Protocol):
+    """Something that can train once more as a finished run was trained."""
+
+    @property
+    def dataset(self) -> Dataset:
+        """`train` holds exactly the examples that the run learned from, `test` others like them."""
+
+    def train(self, train: Examples, *, seed: int) -> Trained:
+        """The identical pipeline on other examples, with other coins."""
+
+    def design(self) -> dict[str, object]:
+        """What tells repetitions of this run from those of another with the same settings."""
+
+
 @dataclass(frozen=True, eq=False)
 class Repeatable:
-    """What a finished run was made with; `dataset.train` holds exactly the examples that it learned from.
+    """What a finished run was made with by its recipe; `dataset.train` holds exactly what it learned from.
 
     `aside` is what it looked at without learning from it: a public hold-out, or AdvReg's reference examples. It is the
     same in every repetition, and whoever attacks the model may know it.
@@ -50,6 +69,14 @@ class Repeatable:
         aside = {} if self.aside is None else {"aside": len(self.aside)}
         return {**({"plain": True} if self.plain else {}), **aside}
 
+    def network(self) -> nn.Module:
+        """A network that the run's weights fit into."""
+        return model_of(self.recipe, self.dataset)
+
+    def __reduce__(self) -> tuple[Callable[[str, bool], Repeatable], tuple[str, bool]]:
+        """Another process is sent the recipe, and loads the examples by itself, once."""
+        return _loaded, (json.dumps(self.recipe.to_json()), self.plain)
+
 
 def repeatable(result: Result) -> Repeatable:
     """The pipeline of a run, from what came of it; its data are loaded once.
@@ -59,7 +86,15 @@ def repeatable(result: Result) -> Repeatable:
     >>> len(found.dataset.train), len(found.aside)
     (1337, 100)
     """
-    return _loaded(json.dumps(recipe_of(result).to_json()), result.kind == "plain")
+    recipe = recipe_of(result)
+    found = _loaded(json.dumps(recipe.to_json()), result.kind == "plain")
+    known = result.examples if result.kind == "private" and recipe.size is None else None
+    if known not in (None, len(found.dataset.train)) and recipe.method not in defences.names():
+        raise DataError(
+            f"{result.run} learned from {known} examples, and {recipe.data} holds {len(found.dataset.train)}: these "
+            "are other data. Name those that the run was trained on."
+        )
+    return found
 
 
 @lru_cache(maxsize=1)

@@ -18,10 +18,12 @@ from reticent.certificate import CARD
 from reticent.checkpoint import make_folder
 from reticent.errors import ResumeError, SettingError
 from reticent.evaluating import accuracy
+from reticent.experiments.factories import is_factory
 from reticent.experiments.normalising import charges, normalise
 from reticent.experiments.parts import blueprint_of, model_of
 from reticent.experiments.people import people_of, set_aside
 from reticent.experiments.recipe import Recipe, check
+from reticent.experiments.record import describe
 from reticent.experiments.request import request
 from reticent.experiments.stored import recipe_of
 from reticent.experiments.tracking import JsonLines, write_private_diagnostics
@@ -94,7 +96,8 @@ def finish(
     optimizer: PlainSettings | None = None,
 ) -> Result:
     """Measure accuracy, tell everything about a run, and keep it in the folder; plain training has an optimizer."""
-    about = {**trained.about, "network": blueprint_of(recipe, dataset).to_json()}
+    named = recipe.model is None or not is_factory(recipe.model)  # one's own network is built by nobody but its owner
+    about = trained.about | ({"network": blueprint_of(recipe, dataset).to_json()} if named else {})
     trained = dataclasses.replace(trained, about=about, preprocessing=dataset.train.preprocessing)
     label = recipe.method if optimizer is None else "plain"
     result = Result(
@@ -112,8 +115,10 @@ def finish(
         recipe=recipe.to_json(),
         out=str(out) if out is not None else None,
     )
-    if out is not None:
-        trained.save(out, {ANSWER: seal(result.answer(), indent=2)})
+    if out is None:
+        return result
+    result = describe(result, recipe, dataset, trained.model, out)
+    trained.save(out, {ANSWER: seal(result.stored(), indent=2)})
     return result
 
 

@@ -19,7 +19,8 @@ from reticent.accounting.adjacency import Unit
 from reticent.errors import DataError, SettingError, require
 from reticent.gradients.batches import map_tensors
 from reticent.gradients.grouped import Grouped, GroupedLoss
-from reticent.inside.store import Batch, Columns, Mapped, Store, as_store
+from reticent.inside.columns import Columns
+from reticent.inside.store import Batch, Mapped, Store, as_store
 from reticent.inside.task import Loss
 
 Numbers = NDArray[np.int64]

@@ -29,9 +29,10 @@ class Blueprint:
     features: str | None = None
     """What is computed of an input before the network sees it."""
 
-    def build(self) -> nn.Module:
-        """The network, with fresh weights."""
-        network = build(self.model, inputs=self.inputs, classes=self.classes, activation=self.activation)
+    def build(self, network: nn.Module | None = None) -> nn.Module:
+        """The network, with fresh weights, or one that somebody else made; with what is put in front of it."""
+        if network is None:
+            network = build(self.model, inputs=self.inputs, classes=self.classes, activation=self.activation)
         network = with_statistics(network, self.inputs) if self.statistics else network
         network = with_centre(network, self.inputs) if self.centre else network
         return with_fill(network, self.inputs) if self.fill else network

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -66,6 +66,8 @@ class AttackEntry:
     histogram: Bars | None
     exceeds: bool = False
     """Whether it surely did better than the guarantee permits."""
+    sentence: str | None = None
+    """The verdict on the model, from all attacks together."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +82,8 @@ class AuditEntry:
     upper: float | None
     """None: nothing is promised."""
     confidence: float
+    sentence: str | None = None
+    """The verdict in words."""
 
 
 Told = AttackEntry | AuditEntry
@@ -91,21 +95,32 @@ def read_attacks(path: Path) -> list[AttackEntry]:
 
 
 def read_attack_answers(path: Path) -> list[AttackEntry]:
-    """The entries in an answer of `reticent attack`: its attacks, the shadows pooled, canaries, the blind baseline."""
+    """The entries in a file that `reticent attack` left."""
+    return attack_answers(_objects(path))
+
+
+def attack_answers(answers: Iterable[Fields]) -> list[AttackEntry]:
+    """The entries in answers of an attack: its attacks, the shadows pooled, canaries, the blind baseline."""
     entries = []
-    for answer in _objects(path):
-        beyond = answer.many("above_what_is_permitted", str) or ()
+    for answer in answers:
+        said, beyond = answer.get("sentence", str), answer.many("above_what_is_permitted", str) or ()
         attacks = [_attack(entry) for entry in answer.parts("attacks") or []]
         attacks = [replace(entry, exceeds=entry.attack in beyond) for entry in attacks]
         others = [answer.part(name) for name in ("pooled", "canaries", "blind")]
-        entries += [*attacks, *(_attack(entry) for entry in others if entry is not None)]
+        all_of_it = [*attacks, *(_attack(entry) for entry in others if entry is not None)]
+        entries += [replace(entry, sentence=said) for entry in all_of_it]
     return entries
 
 
 def read_audits(path: Path) -> list[AuditEntry]:
-    """The entries in answers of `reticent audit`: the run as a whole, and one step of its method by itself."""
+    """The entries in a file that `reticent audit` left."""
+    return audit_answers(_objects(path))
+
+
+def audit_answers(answers: Iterable[Fields]) -> list[AuditEntry]:
+    """The entries in answers of an audit: the run as a whole, and one step of its method by itself."""
     entries = []
-    for answer in _objects(path):
+    for answer in answers:
         whole = _audit(answer)
         entries.append(whole)
         step = answer.part("step")
@@ -115,7 +130,7 @@ def read_audits(path: Path) -> list[AuditEntry]:
         if (lower, upper) != (whole.lower, whole.upper):
             doubted = any(probe.startswith("step") for probe in answer.many("said_by", str) or ())
             verdict = "contradicted" if doubted else "consistent"
-            entries.append(replace(whole, name="one step", verdict=verdict, lower=lower, upper=upper))
+            entries.append(replace(whole, name="one step", verdict=verdict, lower=lower, upper=upper, sentence=None))
     return entries
 
 
@@ -168,4 +183,5 @@ def _audit(answer: Fields) -> AuditEntry:
         lower=answer.need("lower", float),
         upper=answer.get("upper", float),
         confidence=answer.need("confidence", float),
+        sentence=answer.get("sentence", str),
     )

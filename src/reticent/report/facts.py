@@ -30,7 +30,26 @@ def facts(results: Results, rows: list[Row]) -> Plain:
         "histograms": [_histogram(entry, results) for entry in results.attacks if entry.histogram],
         "audits": [_audit(entry, results) for entry in results.audits],
         "private": results.private,
+        "commonest": next((run.commonest for run in results.done if run.commonest), None),
+        "names": {str(number): name for number, name in enumerate(_named(results.done))},
     }
+
+
+def alone(run: Result, without_privacy: float | None) -> Plain:
+    """What only the page of a single run draws."""
+    learning = run.learning
+    return {
+        "accuracy": run.accuracy,
+        "commonest": run.commonest,
+        "plain": without_privacy,
+        "learning": None if learning is None else learning.to_json(),
+        "confusion": run.confusion,
+    }
+
+
+def _named(runs: list[Result]) -> tuple[str, ...]:
+    """What the classes are called, as the first run that knows says."""
+    return next((run.class_names for run in runs if run.class_names is not None), ())
 
 
 def _series(rows: list[Row]) -> list[str]:
@@ -133,4 +152,5 @@ def title(entry: Told, results: Results) -> str:
     if run is None:
         return printed(entry.method or "a model that is not here")
     budget = f", epsilon {run.target_epsilon:g}" if run.target_epsilon else ""
-    return f"{printed(run.label)}{budget}, seed {run.seed}"
+    seed = f", seed {run.seed}" if run.seed is not None else ""
+    return f"{printed(run.label)}{budget}{seed}"

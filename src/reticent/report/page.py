@@ -13,57 +13,113 @@ from markupsafe import Markup
 
 from reticent.accounting.guarantee import round_up
 from reticent.errors import DataError
-from reticent.report.facts import facts, title
+from reticent.report.choice import picking
+from reticent.report.commands import flat
+from reticent.report.facts import alone, facts, title
 from reticent.report.limits import caught_at_most, right_at_most
-from reticent.report.names import printed
+from reticent.report.names import class_name, printed
+from reticent.report.publishing import publishable, unpublishable
 from reticent.report.results import Results, read
 from reticent.report.statement import make_statement, percent
-from reticent.report.summary import summarise
+from reticent.report.summary import Row, summarise
 from reticent.report.verdict import verdicts
 from reticent.results import Result
 
 HERE = files("reticent.report")
-SCRIPTS = ("theme.js", "tables.js", "drawing.js", "charts.js", "page.js")
+SCRIPTS = ("theme.js", "tables.js", "drawing.js", "charts.js", "single.js", "page.js")
 
 
-def write_page(folder: Path, *, private: bool = False) -> Path:
-    """Write report.html into a folder with results; `private` adds private diagnostics, and a warning."""
-    page = folder / "report.html"
-    new = folder / "report.html.new"  # a full disk must not leave half a page in the place of a whole one
-    new.touch(mode=0o600)
-    new.write_text(render(read(folder, private=private)), encoding="utf-8")
-    new.chmod(0o600 if private else 0o644)
-    return new.replace(page)
+def write_page(
+    folder: Path, page: Path | None = None, *, private: bool = False, without_privacy: float | None = None
+) -> Path:
+    """Write report.html into a folder with results, or to `page`; `private` adds private diagnostics, and a warning."""
+    found = read(folder, private=private)
+    return write(found, page or folder / "report.html", private=private, without_privacy=without_privacy)
 
 
-def render(results: Results) -> str:
-    """The page of some results."""
+def write(results: Results, page: Path, *, private: bool = False, without_privacy: float | None = None) -> Path:
+    """Write the page of some results; `without_privacy` is an accuracy that a single run is held against."""
+    text = render(results, without_privacy)
+    try:
+        page.parent.mkdir(parents=True, exist_ok=True)
+        new = page.with_name(page.name + ".new")  # a full disk must not leave half a page in the place of a whole one
+        new.touch(mode=0o600)
+        new.write_text(text, encoding="utf-8")
+        new.chmod(0o600 if private else 0o644)
+        return new.replace(page)
+    except OSError as error:
+        raise DataError(f"cannot write {page}: {error.strerror}. Name another place for the page.") from error
+
+
+def render(results: Results, without_privacy: float | None = None) -> str:
+    """The page of some results: of one model, if there is but one, and else a comparison."""
     rows = summarise(results.runs)
     firsts = {(run.label, run.target_epsilon): run for run in reversed(results.done)}
     private_first = sorted(rows, key=lambda row: row.kind == "plain")
     ordered = [firsts[row.label, row.target_epsilon] for row in private_first if row.seeds]
     statements = [make_statement(run, results, rows) for run in ordered]
+    single = results.done[0] if len(results.runs) == len(results.done) == 1 else None
+    drawn = facts(results, rows)
+    if single is not None:
+        drawn["run"] = alone(single, without_privacy)
+        drawn["points"] = []  # one point is no chart
     return (
         _environment()
-        .get_template("page.html")
+        .get_template("page.html" if single is None else "run.html")
         .render(
             results=results,
-            rows=rows,
-            plain=next((row for row in rows if row.kind == "plain" and row.accuracy), None),
-            verdicts=verdicts(rows),
+            **(_comparison(results, rows) if single is None else _single(single, results, without_privacy)),
             rocs=any(entry.roc for entry in results.attacks),
             histograms=any(entry.histogram for entry in results.attacks),
-            claims=any(row.claimed_epsilon is not None for row in rows),
+            spent=bool(drawn["spending"]),
+            judged=bool(drawn["classes"]),
+            sentences=_sentences(results),
             budgets=sorted({(row.target_epsilon, row.delta) for row in rows if row.target_epsilon and row.delta}),
             statements=statements,
             about=_about(results),
-            facts=embedded(facts(results, rows)),
+            facts=embedded(drawn),
             said=embedded([said.to_json() for said in statements]),
             style=_asset("style.css"),
             scripts=[_asset(name) for name in SCRIPTS],
             libraries=_libraries(),
         )
     )
+
+
+def _comparison(results: Results, rows: list[Row]) -> dict[str, object]:
+    """What only the page of a comparison says."""
+    return {
+        "rows": rows,
+        "plain": next((row for row in rows if row.kind == "plain" and row.accuracy), None),
+        "commonest": next((run.commonest for run in results.done if run.commonest), None),
+        "verdicts": verdicts(rows),
+        "picking": picking(results.runs),
+        "claims": any(row.claimed_epsilon is not None for row in rows),
+        "measured": any(row.accuracy for row in rows),
+    }
+
+
+def _single(run: Result, results: Results, without_privacy: float | None) -> dict[str, object]:
+    """What only the page of one model says."""
+    worst = min(run.classes or (), key=lambda entry: entry.accuracy, default=None)
+    return {
+        "run": run,
+        "without_privacy": without_privacy,
+        "worst": None if worst is None else (class_name(run, worst.number), worst),
+        "audited": next((entry for entry in results.audits if entry.sentence), None),
+        "published": publishable(run),
+        "kept": unpublishable(run, results),
+        "settings": {
+            name: value
+            for name, value in flat(run.recipe).items()
+            if value not in (None, False) and name != "noise_multiplier"
+        },
+    }
+
+
+def _sentences(results: Results) -> dict[str, str]:
+    """The verdict of the attacks on each model that has one."""
+    return {title(entry, results): entry.sentence for entry in results.attacks if entry.sentence}
 
 
 def _about(results: Results) -> Result:

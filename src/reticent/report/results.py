@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -12,6 +12,8 @@ from reticent.report.entries import (
     AttackEntry,
     AuditEntry,
     Told,
+    attack_answers,
+    audit_answers,
     read_attack_answers,
     read_attacks,
     read_audits,
@@ -31,6 +33,13 @@ class Results:
     audits: list[AuditEntry]
     private: list[dict[str, object]]
     """Private diagnostics, only if they were asked for; not covered by any guarantee."""
+
+    @staticmethod
+    def of(run: Result, found: Mapping[str, Mapping[str, object]]) -> Results:
+        """One run that is in no folder, with what an attack and an audit answered about it."""
+        attack, audit = ([Fields(found[name], f"the {name}")] if name in found else [] for name in ("attack", "audit"))
+        attacks = [replace(entry, run=run.run) for entry in attack_answers(attack)]
+        return Results([run], attacks, [replace(entry, run=run.run) for entry in audit_answers(audit)], [])
 
     @property
     def done(self) -> list[Result]:

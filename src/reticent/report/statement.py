@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
-import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from reticent.accounting import Guarantee
 from reticent.accounting.adjacency import in_words
 from reticent.accounting.guarantee import round_up
+from reticent.report.commands import repeated
 from reticent.report.entries import AttackEntry, AuditEntry, FoundAt
 from reticent.report.limits import caught_at_most, right_at_most
-from reticent.report.names import printed
+from reticent.report.names import class_name, printed
 from reticent.report.results import Results
 from reticent.report.summary import BASELINE, Row, Spread
 from reticent.results import Result
-from reticent.results.fields import Fields
 
 Sentences = list[str]
 E = TypeVar("E", AttackEntry, AuditEntry)
@@ -226,7 +225,10 @@ def _use(run: Result, rows: list[Row]) -> Sentences:
             said.append(f"{printed(row.label)}: {_seeds(row.accuracy)}.")
     if run.classes:
         worst = min(run.classes, key=lambda entry: entry.accuracy)
-        said.append(f"Worst class: {worst.number}, {percent(worst.accuracy)} of {worst.examples} examples.")
+        said.append(f"Always naming the commonest class: {percent(run.commonest or 0.0, 2)}.")
+        said.append(
+            f"Worst class: {class_name(run, worst.number)}, {percent(worst.accuracy)} of {worst.examples} examples."
+        )
     return said
 
 
@@ -249,35 +251,10 @@ def _implementation(run: Result, guarantee: Guarantee) -> Sentences:
 
 
 def _repeat(run: Result) -> Sentences:
-    said = [repeated(run.recipe)] if run.kind == "private" else []
+    said = [repeated(run)] if run.kind == "private" else []
     said += [f"Finished {run.effort.finished}."] if run.effort is not None and run.effort.finished else []
     ledger = run.ledger
     return said + ([f"Ledger: {ledger.entries} releases, SHA-256 {ledger.sha256}."] if ledger else [])
-
-
-FLAGS = ("method", "data", "model", "activation", "features", "epsilon", "delta", "epochs", "batch_size", "lr", "seed")
-
-
-def repeated(recipe: Mapping[str, object]) -> str:
-    """The command that trains by a recipe again, with every setting it has.
-
-    >>> repeated({"method": "dpsur", "data": "digits", "momentum": 0.0, "options": {"hidden_attempts": False}})
-    'reticent train --method dpsur --data digits --set momentum=0 --set hidden_attempts=false'
-    """
-    options = Fields(recipe, "the recipe").part("options")
-    flat = {**recipe, **({} if options is None else options.data)}
-    given = {name: _plain(value) for name, value in flat.items() if value is not None and name != "options"}
-    given.pop("private_diagnostics", None)
-    words = [f"--{name.replace('_', '-')} {given.pop(name)}" for name in FLAGS if name in given]
-    return " ".join(["reticent train", *words, *(f"--set {name}={value}" for name, value in given.items())])
-
-
-def _plain(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        value = int(value)
-    return shlex.quote(str(value))
 
 
 def _limits(guarantee: Guarantee) -> Sentences:

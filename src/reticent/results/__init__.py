@@ -1,7 +1,7 @@
 """Results: what came of runs, typed, and the JSON that they are stored as."""
 
 from reticent.results.files import ANSWER, RECORD, RESULTS, name_of, read_record, read_result, read_results, to_line
-from reticent.results.parts import ClassAccuracy, Effort, LedgerFacts, Machine, PlainSettings, read_guarantee
+from reticent.results.parts import ClassAccuracy, Effort, Learning, LedgerFacts, Machine, PlainSettings, read_guarantee
 from reticent.results.result import VERSION, Kind, Result
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "ClassAccuracy",
     "Effort",
     "Kind",
+    "Learning",
     "LedgerFacts",
     "Machine",
     "PlainSettings",

@@ -60,6 +60,16 @@ class Fields:
         found = self._list(name)
         return None if found is None else tuple(self._pair(name, pair) for pair in found)
 
+    def rows(self, name: str) -> tuple[tuple[int, ...], ...] | None:
+        """The values of a field that holds a square of whole numbers, row by row."""
+        found = self._list(name)
+        if found is None:
+            return None
+        rows = tuple(tuple(self._as(name, one, int) for one in row) for row in found if isinstance(row, list))
+        if any(len(row) != len(found) for row in rows) or len(rows) != len(found):
+            raise DataError(f"{self.where}: {name} must have as many columns as rows")
+        return rows
+
     def part(self, name: str) -> Fields | None:
         """A field that holds an object."""
         value = self.data.get(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from reticent.errors import ResumeError
@@ -29,7 +30,8 @@ def read_result(folder: Path) -> Result:
     path = folder / ANSWER
     if not path.exists():
         raise ResumeError(f"{folder} holds no finished run: {ANSWER} is not there; finish it with train --resume")
-    return Result.from_json(read_sealed(path), str(path), name=name_of(folder))
+    found = Result.from_json(read_sealed(path), str(path), name=name_of(folder))
+    return replace(found, run=name_of(folder))  # it may have been renamed since
 
 
 def read_record(folder: Path) -> Result | None:

@@ -57,6 +57,25 @@ class ClassAccuracy:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Learning:
+    """How a model did on public validation examples as the rounds went by."""
+
+    of: str
+    """accuracy or loss."""
+    points: tuple[tuple[int, float], ...]
+
+    def to_json(self) -> dict[str, object]:
+        """The curve as plain data."""
+        return {"of": self.of, "points": [list(point) for point in self.points]}
+
+    @staticmethod
+    def from_json(curve: Fields) -> Learning:
+        """The curve that `to_json` wrote."""
+        of = curve.choice("of", ("accuracy", "loss")) or "accuracy"
+        return Learning(of=of, points=tuple((int(number), at) for number, at in curve.pairs("points") or ()))
+
+
+@dataclass(frozen=True, kw_only=True)
 class LedgerFacts:
     """How many releases a ledger holds, and the fingerprint of its file."""
 

@@ -11,7 +11,15 @@ from typing import ClassVar, Literal
 from reticent.accounting import Guarantee
 from reticent.errors import DataError
 from reticent.results.fields import Fields
-from reticent.results.parts import ClassAccuracy, Effort, LedgerFacts, Machine, PlainSettings, read_guarantee
+from reticent.results.parts import (
+    ClassAccuracy,
+    Effort,
+    Learning,
+    LedgerFacts,
+    Machine,
+    PlainSettings,
+    read_guarantee,
+)
 
 VERSION = 1
 """Of the fields and what they mean; files without a version are older than the first."""
@@ -54,7 +62,17 @@ class Result:
     out: str | None = None
     examples: int | None = None
     """How many were learned from."""
+    dataset: str | None = None
+    """What the data are called, where that is not how a recipe finds them."""
+    class_names: tuple[str, ...] | None = None
     classes: tuple[ClassAccuracy, ...] | None = None
+    confusion: tuple[tuple[int, ...], ...] | None = None
+    """Of the test examples of each class (rows), how many were given each answer."""
+    metrics: Mapping[str, float] | None = None
+    """What `evaluate` measured on the test examples, where more than accuracy was."""
+    learning: Learning | None = None
+    beyond: tuple[str, ...] | None = None
+    """What no recipe says of a run that was made in Python; None for a run made by a recipe."""
     stages: str | None = None
     """The method as it prints itself."""
     ledger: LedgerFacts | None = None
@@ -78,6 +96,17 @@ class Result:
     def data(self) -> str:
         """The name of the dataset."""
         return self.settings.need("data", str)
+
+    @property
+    def title(self) -> str:
+        """What the data are called in print."""
+        return self.dataset or self.data
+
+    @property
+    def commonest(self) -> float | None:
+        """The accuracy of always naming the commonest class of the test examples: what any model must beat."""
+        counts = [one.examples for one in self.classes or ()]
+        return max(counts) / sum(counts) if counts else None
 
     @property
     def model(self) -> str | None:
@@ -127,7 +156,7 @@ class Result:
     # -- JSON ----------------------------------------------------------------------------------------------------------
 
     def answer(self) -> dict[str, object]:
-        """The short form: what `reticent train` answers and leaves as result.json."""
+        """The short form: what `reticent train` answers."""
         optimizer = {} if self.optimizer is None else {"optimizer": self.optimizer.to_json()}
         return {
             "version": VERSION,
@@ -142,6 +171,10 @@ class Result:
             "noise_multiplier": self.noise_multiplier,
             **optimizer,
         }
+
+    def stored(self) -> dict[str, object]:
+        """Both forms in one: what training leaves as result.json."""
+        return self.to_json() | self.answer()
 
     def to_json(self) -> dict[str, object]:
         """The long form: record.json, and one line of results.jsonl."""
@@ -170,6 +203,12 @@ class Result:
             "model": self.model,
             "accuracy": self.accuracy,
             "accuracy_on": self.accuracy_on,
+            "dataset": self.dataset,
+            "class_names": None if self.class_names is None else list(self.class_names),
+            "confusion": None if self.confusion is None else [list(row) for row in self.confusion],
+            "metrics": None if self.metrics is None else dict(self.metrics),
+            "learning": None if self.learning is None else self.learning.to_json(),
+            "beyond": None if self.beyond is None else list(self.beyond),
             "classes": None if self.classes is None else [one.to_json() for one in self.classes],
             "epsilon": self.epsilon,
             "delta": self.delta,
@@ -198,6 +237,7 @@ class Result:
         kind = told.choice("kind", KINDS) or ("private" if optimizer is None else "plain")
         guarantee = read_guarantee(told.need_part("guarantee")) if status == "done" else NOTHING
         ledger, classes, points = told.part("ledger"), told.parts("classes"), told.pairs("epsilon_by_round")
+        learning, metrics = told.part("learning"), told.part("metrics")
         found = Result(
             run=told.get("run", str) or name,
             label=told.get("label", str) or ("plain" if kind == "plain" else recipe.need("method", str)),
@@ -216,6 +256,12 @@ class Result:
             out=told.get("out", str),
             examples=told.get("examples", int),
             classes=None if classes is None else tuple(ClassAccuracy.from_json(one) for one in classes),
+            dataset=told.get("dataset", str),
+            class_names=told.many("class_names", str),
+            confusion=told.rows("confusion"),
+            metrics=None if metrics is None else {name: metrics.need(name, float) for name in metrics.data},
+            learning=None if learning is None else Learning.from_json(learning),
+            beyond=told.many("beyond", str),
             stages=told.get("stages", str),
             ledger=None if ledger is None else LedgerFacts.from_json(ledger),
             epsilon_by_round=None if points is None else tuple((int(number), at) for number, at in points),

@@ -79,7 +79,8 @@ def describe(path: str | Path, *, groups: str | None = None) -> Dataset:
     train, test = (_part(content, part, place, groups if part == "train" else None) for part in ("train", "test"))
     if train is None:
         raise DataError(f"{place}: 'train' is empty")
-    return Dataset(str(content.get("name", place.stem)), train, test, _classes(content, place), f"described by {place}")
+    classes, names = _classes(content, place)
+    return Dataset(str(content.get("name", place.stem)), train, test, classes, f"described by {place}", names)
 
 
 def _part(content: Mapping[str, Any], part: str, place: Path, groups: str | None) -> Examples | None:
@@ -116,10 +117,11 @@ def _names(content: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(str(name) for name in (range(named) if isinstance(named, int) else named))
 
 
-def _classes(content: Mapping[str, Any], place: Path) -> int:
-    if "schema" in content:
-        return len(read_schema(place.parent / content["schema"]).classes)
-    named = content.get("classes")
-    if isinstance(named, list) or (isinstance(named, int) and named > 1):
-        return len(named) if isinstance(named, list) else named
+def _classes(content: Mapping[str, Any], place: Path) -> tuple[int, tuple[str, ...] | None]:
+    """How many classes there are, and what they are called if that is said."""
+    named = read_schema(place.parent / content["schema"]).classes if "schema" in content else content.get("classes")
+    if isinstance(named, list | tuple):
+        return len(named), tuple(str(name) for name in named)
+    if isinstance(named, int) and named > 1:
+        return named, None
     raise DataError(f"{place}: 'classes' must say how many there are, or list their names")

@@ -144,11 +144,11 @@ def unit_images(arrays: Arrays) -> Arrays:
     return ready
 
 
-def split_dataset(stored: Stored, root: Path, classes: int, note: str) -> Dataset:
+def split_dataset(stored: Stored, root: Path, classes: int, note: str, names: tuple[str, ...] | None = None) -> Dataset:
     """A dataset whose arrays come as train_x, train_y, test_x, test_y."""
     arrays = stored.arrays(root)
     train, test = (
         Examples(torch.from_numpy(arrays[f"{part}_x"]), torch.from_numpy(arrays[f"{part}_y"]))
         for part in ("train", "test")
     )
-    return Dataset(stored.name, train, test, classes, note)
+    return Dataset(stored.name, train, test, classes, note, names)

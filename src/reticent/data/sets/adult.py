@@ -86,12 +86,13 @@ ADULT = Stored(
     ),
 )
 CLEAN = Stored("adult-clean", (FileLayout(("adult.csv.zip",), _read_clean),))
+EARNINGS = ("at most 50K", "more than 50K")
 _NOTE = "UCI, Becker and Kohavi 1996, CC BY 4.0; public ranges and values, unknown is a value of its own"
 
 
 def load_adult(root: Path) -> Dataset:
     """Load Adult as 108 numbers in [0, 1]; class 1 earns more than 50K."""
-    return split_dataset(ADULT, root, 2, f"official split of 32,561 and 16,281; {_NOTE}")
+    return split_dataset(ADULT, root, 2, f"official split of 32,561 and 16,281; {_NOTE}", EARNINGS)
 
 
 def load_clean(root: Path) -> Dataset:
@@ -99,4 +100,4 @@ def load_clean(root: Path) -> Dataset:
     arrays = CLEAN.arrays(root)
     train, test = fixed_split(Examples(torch.from_numpy(arrays["x"]), torch.from_numpy(arrays["y"])))
     note = f"a processed copy of UCI Adult without the records that hold unknown values; {SPLIT_NOTE}"
-    return Dataset("adult-clean", train, test, classes=2, note=note)
+    return Dataset("adult-clean", train, test, classes=2, note=note, names=EARNINGS)

@@ -154,12 +154,13 @@ CIFAR100 = Stored(
 )
 
 
+THINGS = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 NOTE = "official split of 50,000 and 10,000; Krizhevsky 2009, no licence stated"
 
 
 def load_cifar10(root: Path) -> Dataset:
     """Load CIFAR-10 as 3x32x32 images in [0, 1]."""
-    return split_dataset(CIFAR10, root, 10, NOTE)
+    return split_dataset(CIFAR10, root, 10, NOTE, THINGS)
 
 
 def load_cifar100(root: Path) -> Dataset:

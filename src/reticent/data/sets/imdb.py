@@ -80,7 +80,7 @@ def load_imdb(root: Path) -> Dataset:
         "words ranked by the training texts, which no epsilon covers; holds duplicates: see "
         "reticent.data.without_duplicates"
     )
-    return Dataset("imdb", train, test, classes=2, note=note)
+    return Dataset("imdb", train, test, classes=2, note=note, names=("negative", "positive"))
 
 
 def imdb_words(folder: str | Path | None = None) -> list[str]:

@@ -61,6 +61,7 @@ _IDX = (
 MNIST = Stored("mnist", (*_IDX, FileLayout(("mnist_train.csv", "mnist_test.csv"), _read_csv)), unit_images)
 FASHION = Stored("fashion-mnist", _IDX, unit_images)
 
+CLOTHES = ("t-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
 NOTE = "official split of 60,000 and 10,000"
 
 
@@ -71,4 +72,4 @@ def load_mnist(root: Path) -> Dataset:
 
 def load_fashion(root: Path) -> Dataset:
     """Load Fashion-MNIST as 1x28x28 images in [0, 1]."""
-    return split_dataset(FASHION, root, 10, f"{NOTE}; Zalando SE, MIT")
+    return split_dataset(FASHION, root, 10, f"{NOTE}; Zalando SE, MIT", CLOTHES)

@@ -42,17 +42,17 @@ class ProposedSchema:
     read: dict[str, tuple[str, ...]] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
 
-    def without(self, name: str | None) -> Proposal:
+    def without(self, name: str | None) -> ProposedSchema:
         """The same with a column left out, such as that of persons.
 
-        >>> Proposal({"columns": {"id": {"values": ["a"]}}}, {"id": ("values",)}).without("id")
-        Proposal(content={'columns': {'id': {'skip': True}}}, read={}, notes={})
+        >>> ProposedSchema({"columns": {"id": {"values": ["a"]}}}, {"id": ("values",)}).without("id")
+        ProposedSchema(content={'columns': {'id': {'skip': True}}}, read={}, notes={})
         """
         columns = self.content.get("columns")
         if not isinstance(columns, dict) or name not in columns:
             return self
         read, notes = ({key: value for key, value in part.items() if key != name} for part in (self.read, self.notes))
-        return Proposal({**self.content, "columns": {**columns, name: {"skip": True}}}, read, notes)  # type: ignore[arg-type]
+        return ProposedSchema({**self.content, "columns": {**columns, name: {"skip": True}}}, read, notes)  # type: ignore[arg-type]
 
     def told(self) -> str:
         """In words, what was read from the records.

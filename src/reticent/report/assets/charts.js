@@ -1,7 +1,9 @@
 // The charts, one function each.
 const HALO = { stroke: "var(--surface)", strokeWidth: 4 };
-const budgets = [...new Set(facts.points.map((point) => point.target).filter((target) => target !== null))].sort((a, b) => a - b);
-const chosen = { spending: budgets.at(-1), classes: budgets.at(-1), attacked: (facts.attacks.find((attack) => attack.permitted) ?? facts.attacks[0] ?? facts.histograms[0])?.of };
+const budgets = [...new Set([...facts.points, ...facts.spending].map((point) => point.target).filter((target) => target !== null))].sort((a, b) => a - b);
+const largest = budgets.at(-1) ?? null;
+const chosen = { spending: largest, classes: largest, attacked: (facts.attacks.find((attack) => attack.permitted) ?? facts.attacks[0] ?? facts.histograms[0])?.of };
+const nameOf = (number) => facts.names[number] ?? String(number);
 
 function setUpCharts() {
   chart("chart-accuracy", "Accuracy against proved epsilon, by method", accuracyChart);
@@ -16,53 +18,60 @@ function setUpCharts() {
 // -- accuracy against epsilon ---------------------------------------------------------------------------------------
 
 function accuracyChart(width) {
-  const points = facts.points.filter((point) => !point.plain && isShown(point));
+  const isProved = (point) => point.epsilon !== null;
+  const shown = facts.points.filter((point) => !point.plain && isShown(point)).sort((a, b) => isProved(b) - isProved(a));
+  if (!shown.length) return null;
   const plain = facts.points.find((point) => point.plain);
-  const proved = points.filter((point) => point.epsilon !== null);
-  const unproved = points.filter((point) => point.epsilon === null);
-  const claimed = proved.filter((point) => point.claimed !== null);
-  if (!points.length) return null;
-  const epsilons = [...proved.map((point) => point.epsilon), ...claimed.map((point) => point.claimed)];
-  const [least, most] = epsilons.length ? d3.extent(epsilons) : [1, 1];
-  const aside = most * 1.35 + 0.4; // where those without any epsilon stand
-  const at = (point) => point.epsilon ?? aside;
-  const lows = [...points, ...(plain ? [plain] : [])];
-  const low = d3.min(lows, (point) => point.low), high = d3.max(lows, (point) => point.high);
-  const labels = facts.series.map((series) => series.label).filter((label) => !hidden.has(label));
-  const shift = (label) => (labels.indexOf(label) - (labels.length - 1) / 2) * Math.min(11, (width * 0.16) / labels.length);
-  const each = (make) => labels.flatMap((label) => {
-    const look = lookOf(label);
-    const mine = (point) => point.label === label;
-    return make(mine, { dx: shift(label) }, look);
+  const [low, high] = accuracies(shown.some(isProved) ? [...shown.filter(isProved), ...(plain ? [plain] : [])] : shown);
+  const within = (value) => Math.max(low, Math.min(high, value));
+  const room = shown.every(isProved) ? 24 : Math.min(130, width * 0.24); // beside the axis, for those without a guarantee
+  const end = (d3.max(shown, (point) => point.epsilon) ?? 1) * 1.15;
+  const pixel = end / (width - 54 - room);
+  const place = (items, item, step, most) => (items.indexOf(item) - (items.length - 1) / 2) * Math.min(step, most / items.length);
+  const labels = facts.series.map(({ label }) => label).filter((label) => shown.some((point) => isProved(point) && point.label === label));
+  const beside = shown.filter((point) => !isProved(point));
+  const points = shown.map((point) => {
+    const shift = pixel * (isProved(point) ? place(labels, point.label, 11, width * 0.16) : room / 2 + place(beside, point, 22, room * 0.7));
+    return { ...point, ...lookOf(point.label), x: (point.epsilon ?? end) + shift, hollow: (point.claimed ?? Infinity) + shift, y: within(point.mean), from: within(point.low), to: within(point.high) };
   });
+  const claimed = points.filter((point) => isProved(point) && point.hollow <= end);
+  const outside = points.filter((point) => point.y !== point.mean);
   return {
-    width, height: Math.max(330, Math.min(460, width * 0.5)), marginLeft: 54, marginRight: 24, marginBottom: 44, marginTop: 26,
-    x: { label: "Proved epsilon", labelAnchor: "center", labelArrow: "none", domain: [Math.min(0, least), unproved.length ? aside * 1.08 : most * 1.14], ticks: [0, ...budgets], tickFormat: (value) => `${value}`, nice: false },
-    y: { label: "Accuracy", labelArrow: "none", domain: [low - (high - low) * 0.06, Math.min(1, high + (high - low) * 0.06)], tickFormat: (value) => percent(value, high - low < 0.04 ? 1 : 0) },
+    width, height: Math.max(330, Math.min(460, width * 0.5)), marginLeft: 54, marginRight: room, marginBottom: 44, marginTop: 26,
+    x: { label: "Proved epsilon", labelAnchor: "center", labelArrow: "none", domain: [0, end], ticks: [0, ...budgets], tickFormat: (value) => `${value}`, nice: false },
+    y: { label: "Accuracy", labelArrow: "none", domain: [low, high], tickFormat: (value) => percent(value, high - low < 0.04 ? 1 : 0) },
+    symbol: { type: "identity" },
     marks: [
       grid(Plot.gridY), grid(Plot.gridX, { ticks: budgets }),
-      ...(plain ? plainLine(plain) : []),
-      ...(unproved.length ? [
-        Plot.ruleX([(most + aside) / 2], { stroke: "var(--line)" }),
-        Plot.text([aside], { x: (value) => value, frameAnchor: "bottom", text: () => "no guarantee", fill: "var(--soft)", dy: 14 }),
+      ...(plain && plain.mean <= high ? levelLine(plain.mean, `without privacy ${percent(plain.mean)}`) : []),
+      ...(facts.commonest > low && facts.commonest < high ? levelLine(facts.commonest, `commonest class ${percent(facts.commonest)}`) : []),
+      ...(beside.length ? [
+        Plot.ruleX([end], { stroke: "var(--line)" }),
+        Plot.text([end + (pixel * room) / 2], { x: (value) => value, frameAnchor: "bottom", text: () => "no guarantee", fill: "var(--soft)", dy: 14 }),
       ] : []),
-      ...each((mine, moved, { colour }) => [
-        Plot.line(proved.filter(mine), { x: at, y: "mean", stroke: colour, strokeWidth: 1.5, strokeOpacity: 0.55, ...moved }),
-        Plot.ruleX(points.filter(mine), { x: at, y1: "low", y2: "high", stroke: colour, strokeWidth: 2, ...moved }),
-        Plot.link(claimed.filter(mine), { x1: "claimed", x2: at, y1: "mean", y2: "mean", stroke: colour, strokeDasharray: "2,3", ...moved }),
-      ]),
-      ...each((mine, moved, { colour, symbol }) => [
-        Plot.dot(points.filter(mine), { x: at, y: "mean", fill: colour, stroke: "var(--surface)", strokeWidth: 1, r: 6, symbol, ...moved }),
-        Plot.dot(claimed.filter(mine), { x: "claimed", y: "mean", fill: "var(--surface)", stroke: colour, strokeWidth: 2, r: 5, symbol, ...moved }),
-      ]),
-      tip([...points.map((point) => ({ ...point, at: at(point) })), ...claimed.map((point) => ({ ...point, at: point.claimed }))], { x: "at", y: "mean", title: accuracyWords }),
+      Plot.line(points.filter(isProved), { x: "x", y: "y", z: "label", stroke: "colour", strokeWidth: 1.5, strokeOpacity: 0.55 }),
+      Plot.ruleX(points, { x: "x", y1: "from", y2: "to", stroke: "colour", strokeWidth: 2 }),
+      Plot.link(claimed, { x1: "hollow", x2: "x", y1: "y", y2: "y", stroke: "colour", strokeDasharray: "2,3" }),
+      Plot.dot(points, { x: "x", y: "y", fill: "colour", stroke: "var(--surface)", strokeWidth: 1, r: 6, symbol: "symbol" }),
+      Plot.dot(claimed, { x: "hollow", y: "y", fill: "var(--surface)", stroke: "colour", strokeWidth: 2, r: 5, symbol: "symbol" }),
+      Plot.text(outside, { x: "x", y: "y", text: (point) => percent(point.mean, 0), fill: "var(--soft)", dy: -14 }),
+      tip([...points, ...claimed.map((point) => ({ ...point, x: point.hollow }))], { x: "x", y: "y", title: accuracyWords }),
     ],
   };
 }
 
-const plainLine = (plain) => [
-  Plot.ruleY([plain.mean], { stroke: "var(--soft)", strokeDasharray: "6,4", strokeWidth: 1.5 }),
-  Plot.text([plain], { y: "mean", text: () => `without privacy ${percent(plain.mean)}`, frameAnchor: "left", dx: 6, dy: -9, textAnchor: "start", fill: "var(--soft)", ...HALO }),
+// What the means span, and a little of the intervals: a few seeds have intervals that would fill any chart.
+function accuracies(points) {
+  const [least, most] = d3.extent(points, (point) => point.mean);
+  const span = Math.max(most - least, 0.02);
+  const low = Math.max(d3.min(points, (point) => point.low), least - 0.4 * span);
+  const high = Math.min(d3.max(points, (point) => point.high), most + 0.4 * span);
+  return [Math.max(0, low - 0.08 * span), Math.min(1, high + 0.08 * span)];
+}
+
+const levelLine = (level, text) => [
+  Plot.ruleY([level], { stroke: "var(--soft)", strokeDasharray: "6,4", strokeWidth: 1.5 }),
+  Plot.text([level], { y: (value) => value, text: () => text, frameAnchor: "left", dx: 6, dy: -9, textAnchor: "start", fill: "var(--soft)", ...HALO }),
 ];
 
 const accuracyWords = (point) => [
@@ -225,16 +234,24 @@ function classChart(width) {
   return new Set(entries.map((entry) => entry.class)).size > MOST_CELLS ? classStrips(entries, width) : classCells(entries, width);
 }
 
-const classWords = (entry) => `${entry.name}, class ${entry.class}\n${percent(entry.accuracy)} of ${entry.examples} test examples`;
+const classWords = (entry) => `${entry.name}, class ${nameOf(entry.class)}\n${percent(entry.accuracy)} of ${entry.examples} test examples`;
+
+// Names of classes lie side by side where there is room for them, and lean where there is not.
+function classTicks(numbers, width) {
+  const longest = d3.max(numbers, (number) => nameOf(number).length);
+  const leans = longest * 7 > (width * 0.8) / new Set(numbers).size;
+  return { rotate: leans ? -45 : 0, margin: leans ? 44 + 5 * longest : 42 };
+}
 
 function classCells(entries, width) {
   const low = d3.min(entries, (entry) => entry.accuracy);
   const names = [...new Set(entries.map((entry) => entry.name))];
   const small = width < 560;
+  const ticks = classTicks(entries.map((entry) => entry.class), width);
   const heat = (entry) => `color-mix(in srgb, var(--heat) ${Math.round(60 * ((1 - entry.accuracy) / Math.max(1 - low, 1e-9)))}%, var(--surface))`;
   return {
-    width, height: 64 + names.length * (small ? 46 : 36), marginLeft: small ? 6 : 24 + 7 * d3.max(names, (name) => name.length), marginTop: 8, marginBottom: 42, padding: 0.06,
-    x: { label: "Class", labelAnchor: "center", labelArrow: "none", type: "band" },
+    width, height: 22 + ticks.margin + names.length * (small ? 46 : 36), marginLeft: small ? 6 : 24 + 7 * d3.max(names, (name) => name.length), marginTop: 8, marginBottom: ticks.margin, padding: 0.06,
+    x: { label: "Class", labelAnchor: "center", labelArrow: "none", type: "band", tickFormat: nameOf, tickRotate: ticks.rotate },
     y: { label: null, axis: small ? null : "left", domain: names, paddingInner: small ? 0.5 : 0.06 },
     marks: [
       Plot.cell(entries, { x: "class", y: "name", fill: heat, stroke: "var(--line)", strokeWidth: 0.5, rx: 4 }),

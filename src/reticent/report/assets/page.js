@@ -14,9 +14,8 @@ function setUpLegends() {
 
 function setUpAttacks() {
   const select = document.getElementById("attacked");
-  if (!select) return;
-  select.append(...[...new Set([...facts.attacks, ...facts.histograms].map((entry) => entry.of))].map((of) => new Option(of, of, false, of === chosen.attacked)));
-  select.addEventListener("change", () => { chosen.attacked = select.value; drawAll(); });
+  select?.append(...[...new Set([...facts.attacks, ...facts.histograms].map((entry) => entry.of))].map((of) => new Option(of, of, false, of === chosen.attacked)));
+  select?.addEventListener("change", () => { chosen.attacked = select.value; drawAll(); });
   const entries = attackNames.map((attack) => ({ key: attack, name: attack, look: attackLooks.get(attack) }));
   toggles("attack-legend", entries, (attack) => hiddenAttacks.has(attack), (attack) => {
     hiddenAttacks.has(attack) ? hiddenAttacks.delete(attack) : hiddenAttacks.add(attack);
@@ -40,6 +39,7 @@ function setUpPrinting() {
 setUpTheme();
 setUpTables();
 setUpCharts();
+setUpSingle();
 setUpLegends();
 setUpAttacks();
 setUpStatements();

@@ -1,0 +1,154 @@
+"""One's own model: what `rt.fit` made is kept, shown, attacked and audited as any stored run is."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from reticent.attacks import AttackReport
+from reticent.audits import RunReport
+from reticent.audits.by_name import method_for
+from reticent.audits.findings import Finding
+from reticent.audits.stored import check_events, check_stored
+from reticent.call import Call, Start, classified, pair
+from reticent.checkpoint import replace_file
+from reticent.data import Dataset, Examples
+from reticent.errors import DataError, SettingError
+from reticent.evaluating import predict
+from reticent.experiments.attacking import ATTACK, Attacked, Attacking, attack_again
+from reticent.experiments.auditing import AUDIT, Audited, Auditing, audit_again
+from reticent.experiments.telling import UNNAMED, result_of, settings_of
+from reticent.fitting import fit
+from reticent.methods import Method
+from reticent.normalised import Normalised
+from reticent.report import Results, read, write
+from reticent.results import ANSWER
+from reticent.results.sealing import seal
+from reticent.trained import Trained
+
+
+@dataclass(frozen=True, eq=False)
+class OwnRun:
+    """A fit that can be done again: from the same first weights, with the same settings, on other examples."""
+
+    model: nn.Module
+    start: Start
+    settings: Mapping[str, Any]
+    dataset: Dataset
+    normalising: Normalised | None
+
+    def train(self, train: Examples, *, seed: int) -> Trained:
+        """The same call on other examples."""
+        given = None if self.normalising is None else replace(self.normalising, examples=train.as_columns())
+        return fit(self.start.on(self.model), given or train.as_columns(), **{**self.settings, "seed": seed})
+
+    def design(self) -> dict[str, object]:
+        """Its folder is its own: the settings tell enough."""
+        return {}
+
+
+def told(trained: Trained, folder: Path) -> dict[str, bytes]:
+    """What came of a fit, as the file that `reticent train` leaves of a run."""
+    return {ANSWER: seal(result_of(trained, _call(trained), folder).stored(), indent=2)}
+
+
+def report(trained: Trained, page: Path | None, *, without_privacy: float | None = None) -> Path:
+    """Write the page of a model from its folder, or from what is known of it in memory."""
+    folder = _folder(trained)
+    if folder is not None:
+        found = read(folder)
+    else:
+        call = _call(trained)
+        found = Results.of(result_of(trained, call, None), call.found)
+    return write(found, page or (folder or Path()) / "report.html", without_privacy=without_privacy)
+
+
+def attack(trained: Trained, asked: Attacking) -> AttackReport:
+    """Attack a model with shadows that `fit` trains as it trained the model."""
+    call, folder = _call(trained), _folder(trained)
+    again = own_run(trained, call)
+    target = Attacked(copy.deepcopy(trained.model).cpu(), trained.guarantee, _name(folder), settings_of(trained, call))
+    found = attack_again(again, target, asked, None if folder is None else folder / ATTACK.parent)
+    call.found["attack"] = _as_read(found.to_json())
+    return found
+
+
+def audit(trained: Trained, asked: Auditing) -> RunReport:
+    """Audit a model's ledger, its method with its own numbers, and one more fit with canaries."""
+    call, folder = _call(trained), _folder(trained)
+
+    def ledger() -> Finding:
+        if folder is not None:
+            return check_stored(folder, trained.guarantee)
+        events = Counter(entry.event for entry in call.entries) + Counter(call.plan.already)
+        return check_events(events, trained.guarantee, "the ledger")
+
+    audited = Audited(_name(folder), lambda: _method(call), ledger, lambda: own_run(trained, call))
+    found = audit_again(audited, asked)
+    call.found["audit"] = _as_read(found.to_json())
+    if folder is not None:
+        replace_file(folder / AUDIT, json.dumps(found.to_json(), indent=2).encode())
+    return found
+
+
+def own_run(trained: Trained, call: Call) -> OwnRun:
+    """The fit of a model, ready to be repeated; only classifiers are attacked, and have canaries."""
+    if call.asked["groups"] is not None:
+        raise SettingError(
+            "attacks and canaries of rt.fit tell one row from another, but this run promises for whole persons: audit "
+            "without canaries (canaries=0), or with `reticent train --groups` and `reticent audit`"
+        )
+    model, learned = trained.model, pair(call.asked["examples"], call.model)
+    answer = None if learned is None else predict(model, learned[0][:1])
+    if learned is None or answer is None or not classified(answer, learned[1]):
+        raise SettingError(
+            "attacks and canaries need a classifier: examples (x, y) with whole numbers y, and one answer for each "
+            "class. Audit without canaries (canaries=0), or attack with scores of your own (reticent.attacks)."
+        )
+    public, name = call.asked["test"], call.asked["name"] or UNNAMED
+    others = None if public is None else pair(public, call.model)
+    test = None if others is None else Examples(*others)
+    try:
+        dataset = Dataset(str(name), Examples(*learned), test, answer.shape[1], "given to rt.fit")
+    except DataError as error:
+        raise SettingError(f"these examples cannot be attacked: {error}") from error
+    return OwnRun(call.model, call.start, call.settings, dataset, call.normalising)
+
+
+def _method(call: Call) -> Method:
+    """The method with the numbers of the run; one that was asked for by name is audited as its name makes it."""
+    noise, clip, asked = call.plan.settings.noise_multiplier, call.plan.method.max_grad_norm, call.asked["method"]
+    if not isinstance(asked, str):
+        return replace(call.plan.method, noise_multiplier=noise)
+    plain = {name: value for name, value in call.options.items() if isinstance(value, bool | int | float | str)}
+    return method_for(asked, noise, clip, {name: plain[name] for name in plain.keys() - {"noise_multiplier"}})
+
+
+def _call(trained: Trained) -> Call:
+    if trained.call is None:
+        raise SettingError(
+            "how this model was made is not in memory: only what rt.fit returns can do this. Of a run in a folder, use "
+            "`reticent report`, `reticent attack` or `reticent audit`."
+        )
+    return trained.call
+
+
+def _folder(trained: Trained) -> Path | None:
+    """Where the model's run lies, if it does."""
+    return trained.folder if trained.call is None else trained.call.folder
+
+
+def _as_read(answer: dict[str, object]) -> dict[str, object]:
+    """An answer as it would be read from a file."""
+    return dict(json.loads(json.dumps(answer)))
+
+
+def _name(folder: Path | None) -> str:
+    return "model" if folder is None else str(folder)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from reticent.run import Run
     from reticent.standing import Step
     from reticent.trained import Trained, load
+    from reticent.tuning import Tuned, tune, tune_on_public
 
 # Loaded when first used: `import reticent` and the commands that only count must not wait for torch.
 _HOME = {
@@ -25,10 +26,13 @@ _HOME = {
     "Run": "reticent.run",
     "Step": "reticent.standing",
     "Trained": "reticent.trained",
+    "Tuned": "reticent.tuning",
     "export": "reticent.exporting",
     "fit": "reticent.fitting",
     "load": "reticent.trained",
     "normalise": "reticent.normalised",
+    "tune": "reticent.tuning",
+    "tune_on_public": "reticent.tuning",
     "verify": "reticent.certificate",
 }
 _ROOMS = ("accounting", "attacks", "audits", "data", "gradients", "losses", "methods", "models")
@@ -40,6 +44,7 @@ __all__ = [
     "Run",
     "Step",
     "Trained",
+    "Tuned",
     "accounting",
     "attacks",
     "audits",
@@ -52,6 +57,8 @@ __all__ = [
     "methods",
     "models",
     "normalise",
+    "tune",
+    "tune_on_public",
     "verify",
 ]
 __version__ = "0.1.0"

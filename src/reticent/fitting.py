@@ -32,6 +32,7 @@ from reticent.normalised import Normalised, prepared
 from reticent.optimizers import make_optimizer
 from reticent.origins import Initial
 from reticent.run import Run, Step
+from reticent.settling import settle
 from reticent.trained import Trained
 
 
@@ -42,14 +43,15 @@ def fit(
     method: str | Method = "dpsgd",
     epsilon: float | None = None,
     delta: float | None = None,
-    epochs: float = 20,
+    epochs: float | None = None,
     batch_size: float | None = None,
     size: int | None = None,
     adjacency: str | None = None,
     groups: Any = None,
     most_rows: int | None = None,
     lr: float | None = None,
-    momentum: float = 0.9,
+    momentum: float | None = None,
+    average_last: float | None = None,
     loss: LossLike = None,
     optimizer: Callable[[Any], Optimizer] | None = None,
     scheduler: Callable[[Optimizer], LRScheduler] | None = None,
@@ -69,6 +71,8 @@ def fit(
     **options: Any,
 ) -> Trained:
     """Train a model privately in one call: with `epsilon`, the noise is the least that keeps to it.
+
+    Batch, rounds and step follow from public numbers where they are not said (defaults.py), and `about` tells them.
 
     `size` declares the number of examples, and the guarantee is for adding or removing one; otherwise it is for taking
     one's contribution away, and the number is public. `adjacency="replace"`: for exchanging one for another. `groups`
@@ -99,7 +103,6 @@ def fit(
     examples = as_arrays(examples if asked is None else asked.examples, like=model)
     found = by_person(examples, groups, most_rows)
     public = len(found) if size is None else size
-    made = make_optimizer(optimizer or chosen.optimizer, model, lr, momentum)
     if loss is None:
         loss, why = choose_loss(model, *readable(found, model, probes)[1:])
         print(f"reticent: no loss was given: {loss}, since {why}", file=sys.stderr)
@@ -107,21 +110,28 @@ def fit(
         _check_labels(model, examples, loss)
     bound = default_delta(public) if delta is None else delta
     budget = Budget(epsilon, bound, adjacency=adjacency_of(size, adjacency)) if epsilon is not None else None
+    if optimizer is not None and average_last is None:
+        average_last = 0.0  # whoever brings steps of their own gets them as they are
+    said = {"batch_size": batch_size, "epochs": epochs, "lr": lr, "momentum": momentum, "average_last": average_last}
+    settled = settle(said, model, chosen, size=public, budget=budget)
+    settings = settled.settings
+    made = make_optimizer(optimizer or chosen.optimizer, model, settings.lr, settings.momentum)
     ready = prepared(model, found, asked, budget)
     run = Run(
         ready.model,
         made,
         found if isinstance(found, Persons) else examples,
         method=chosen,
-        batch_size=batch_size if batch_size is not None else default_batch_size(public),
+        batch_size=settings.batch_size,
         size=size,
         adjacency=adjacency,
         loss=loss,
-        epochs=epochs,
+        epochs=settings.epochs,
         budget=budget,
         delta=delta,
         already=ready.already,
         scheduler=scheduler(made) if scheduler is not None else None,
+        average_last=settings.average_last,
         seed=seed,
         max_physical_batch_size=max_physical_batch_size,
         probes=probes,
@@ -136,22 +146,13 @@ def fit(
         curve(run, step)
         if progress is not None:
             progress(run, step)
-    about = {**ready.about, "loss": about_loss(run.loss)}
+    about = {**ready.about, "loss": about_loss(run.loss), **settled.to_json()}
     trained = Trained.of(run, about, getattr(examples, "preprocessing", None))
     call = Call(asked_for, start, run.plan, run.loss, run.ledger, curve.told(), time.perf_counter() - began)
     trained = replace(trained, call=call)
     if folder is not None:
         trained.save(folder)
     return trained
-
-
-def default_batch_size(size: int) -> int:
-    """A thirtieth of the examples, but at least 64 where there are as many: large batches suit private training.
-
-    >>> default_batch_size(60_000), default_batch_size(1_000), default_batch_size(10)
-    (2000, 64, 10)
-    """
-    return min(size, max(64, size // 30))
 
 
 def _without_options(method: Method, options: dict[str, Any]) -> Method:

@@ -14,7 +14,7 @@ from reticent.errors import ModelError, UnknownName
 
 
 def make_optimizer(
-    name: str | Callable[[Any], Optimizer], model: nn.Module, lr: float | None, momentum: float | None
+    name: str | Callable[[Any], Optimizer], model: nn.Module, lr: float, momentum: float | None
 ) -> Optimizer:
     """The optimizer of this name, or what makes one, on the trainable parameters."""
     trainable = [p for p in model.parameters() if p.requires_grad]
@@ -27,9 +27,9 @@ def make_optimizer(
         return name(model.parameters())
     match name:
         case "sgd":
-            return SGD(trainable, lr=0.5 if lr is None else lr, momentum=momentum or 0.0)
+            return SGD(trainable, lr=lr, momentum=momentum or 0.0)
         case "adam":
-            return Adam(trainable, lr=0.01 if lr is None else lr)
+            return Adam(trainable, lr=lr)
     raise UnknownName("optimizer", name, ["adam", "sgd"])
 
 

@@ -72,6 +72,33 @@ class Composed:
 
 
 @dataclass(frozen=True)
+class Repeated:
+    """`inner`, released `count` times."""
+
+    inner: Event
+    count: int
+
+    def __post_init__(self) -> None:
+        _require(self.count >= 0, self, "a count is 0 or more")
+
+
+@dataclass(frozen=True)
+class BestTrial:
+    """The best of K trials, each of which releases `trial`; nothing else of them is seen, nor is K.
+
+    K has a truncated negative binomial law of `eta` and `gamma`, fixed beforehand (Papernot & Steinke 2022). Which
+    settings a trial has is drawn by chance, from choices that were fixed beforehand too.
+    """
+
+    trial: Event
+    eta: float
+    gamma: float
+
+    def __post_init__(self) -> None:
+        _require(self.eta > -1 and 0 < self.gamma < 1, self, "eta is above -1, and gamma between 0 and 1")
+
+
+@dataclass(frozen=True)
 class SelectiveAttempt:
     """One attempt whose rejection is seen and whose rejected candidate stays hidden (route S).
 
@@ -142,6 +169,8 @@ Event = (
     | NoisyMax
     | Subsampled
     | Composed
+    | Repeated
+    | BestTrial
     | SelectiveAttempt
     | SelectiveRelease
     | AnnealedRelease
@@ -160,6 +189,8 @@ KINDS: dict[str, type[Event]] = {
         NoisyMax,
         Subsampled,
         Composed,
+        Repeated,
+        BestTrial,
         SelectiveAttempt,
         SelectiveRelease,
         AnnealedRelease,

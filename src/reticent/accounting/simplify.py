@@ -6,7 +6,17 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from reticent.accounting.events import Composed, Concentrated, Event, Gaussian, Laplace, NoisyMax, Subsampled, Tally
+from reticent.accounting.events import (
+    Composed,
+    Concentrated,
+    Event,
+    Gaussian,
+    Laplace,
+    NoisyMax,
+    Repeated,
+    Subsampled,
+    Tally,
+)
 from reticent.errors import SettingError
 
 NOTHING = Composed(())
@@ -26,6 +36,10 @@ def tally(events: Tally | Iterable[Event]) -> dict[Event, int]:
         if isinstance(simple, Composed):
             for part, times in tally(simple.parts).items():
                 counts[part] += times * count
+        elif isinstance(simple, Repeated):
+            for part, times in tally([simple.inner]).items():
+                counts[part] += times * simple.count * count
+            counts = +counts
         elif count:
             counts[simple] += count
     return dict(counts)

@@ -25,6 +25,7 @@ from reticent.cli import (
     reproduce,
     settings,
     train,
+    tune,
     verify,
 )
 from reticent.errors import ReticentError
@@ -47,6 +48,7 @@ COMMANDS = (
     reproduce.reproduce,
     account.account,
     plan.plan,
+    tune.tune,
     attack.attack,
     audit.audit,
     verify.verify,

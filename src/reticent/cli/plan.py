@@ -1,4 +1,4 @@
-"""`reticent plan`: noise, rounds and batch for a budget; for PD-SGD, what its test lets pass."""
+"""`reticent plan`: noise, rounds and batch for a budget, or for several; for PD-SGD, what its test lets pass."""
 
 from __future__ import annotations
 
@@ -33,7 +33,12 @@ def plan(
     accountant: flags.Accountant = "best",
     distance: Annotated[str | None, Option(help="PD-SGD: squared distances of batch gradients: 0.1,0.5.")] = None,
     dimension: Annotated[int, Option(help="PD-SGD: number of parameters, to normalise distances.")] = 7680,
-    figure: Annotated[Path | None, Option(help="PD-SGD: write the paper's Figure 1 as an SVG file.")] = None,
+    what_if: Annotated[bool, Option("--what-if", help="A table of budgets and the runs they get.")] = False,
+    epsilons: Annotated[str | None, Option(help="What if: the budgets, 0.5,1,2,4.")] = None,
+    parameters: Annotated[int | None, Option(help="What if: trained parameters, where no --data tells.", min=1)] = None,
+    figure: Annotated[
+        Path | None, Option(help="PD-SGD: write the paper's Figure 1 as an SVG file. What if: a page with a chart.")
+    ] = None,
     as_json: flags.AsJson = False,
 ) -> None:
     """Find the noise, the rounds or the batch that a budget affords; for PD-SGD, what its test lets pass."""
@@ -50,10 +55,54 @@ def plan(
         return
     if catalogue.promises_nothing(method):
         raise SettingError(f"{method} has no epsilon to plan for: {catalogue.find(method).guarantee}")
+    if what_if:
+        recipe, size, (counted, layers) = _shaped(given, settings, data_size, parameters)
+        print(_table(recipe, size, counted, layers, _listed(epsilons), figure, as_json=as_json))
+        return
     if epsilon is None:
         raise SettingError("a plan needs a budget: give --epsilon, or ask `reticent account` what given noise costs")
     quoted = quote(*read(given, settings, data_size, sample_rate, rounds, accountant))
     print(json.dumps({"method": method, **_answer(quoted)}) if as_json else "\n".join(_lines(quoted)))
+
+
+def _shaped(
+    given: dict[str, object], settings: list[str] | None, data_size: int | None, parameters: int | None
+) -> tuple[Recipe, int, tuple[int, int]]:
+    """The recipe of a table, how many private examples it is for, and the parameters and layers of its network."""
+    from reticent.errors import SettingError
+    from reticent.experiments.quoting import network_of
+    from reticent.experiments.recipe import check, parse_changes, read_recipe
+
+    recipe = read_recipe(None, {**given, **parse_changes(settings or [])})
+    if given["data"] is not None:
+        recipe, size, shape = network_of(recipe)
+        shape = shape if parameters is None else (parameters, 1)
+    elif parameters is not None and (data_size or recipe.size):
+        size, shape = data_size or recipe.size or 0, (parameters, 1)
+    else:
+        raise SettingError("--what-if needs --data, or --data-size (or --size) and --parameters")
+    check(recipe)
+    return recipe, size, shape
+
+
+def _table(
+    recipe: Recipe,
+    size: int,
+    parameters: int,
+    layers: int,
+    epsilons: list[float],
+    figure: Path | None,
+    *,
+    as_json: bool,
+) -> str:
+    from reticent.cli import what_if as told
+    from reticent.experiments.what_if import EPSILONS, what_if
+
+    rows = what_if(recipe, size=size, parameters=parameters, layers=layers, epsilons=epsilons or EPSILONS)
+    if figure is not None:
+        figure.write_text(told.page(rows, f"What if: {size} examples, {parameters} parameters"), encoding="utf-8")
+    answer = {"size": size, "parameters": parameters, "rows": [row.to_json() for row in rows]}
+    return json.dumps(answer) if as_json else told.in_words(rows)
 
 
 def _found(quoted: Quote) -> str | None:

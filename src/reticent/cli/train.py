@@ -156,13 +156,14 @@ def in_words(result: Result) -> str:
     """What came of a run, for people."""
     accuracy = result.accuracy
     said = "not measured (no test split)" if accuracy is None else f"{100 * accuracy:.2f} % ({result.accuracy_on})"
-    names = ("epochs", "batch_size", "lr", "momentum", "max_grad_norm")
+    names = ("epochs", "batch_size", "lr", "momentum", "average_last", "max_grad_norm")
     settings = {name: result.settings.get(name, float) for name in names}
     numbers = ", ".join(f"{name} {value:g}" for name, value in settings.items() if value)
     return "\n".join(
         [
             f"{result.settings.need('method', str)} on {result.data}, {result.model}",
             f"settings   {numbers}, noise_multiplier {result.noise_multiplier:.4g}",
+            *([f"by rule    {', '.join(result.by_rule)} (docs/choosing.md)"] if result.by_rule else []),
             f"accuracy   {said}",
             f"guarantee  {result.guarantee}",
             *_claimed(result),

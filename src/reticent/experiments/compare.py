@@ -15,6 +15,7 @@ from reticent import catalogue
 from reticent.checkpoint import replace_file
 from reticent.errors import SettingError
 from reticent.experiments.job import Job
+from reticent.experiments.quoting import of_dataset
 from reticent.experiments.recipe import Recipe, check, read_recipe
 from reticent.experiments.sweep import Watcher, failures, sweep
 from reticent.report import Picking, Row, picking, read, summarise, to_csv, write_page
@@ -119,10 +120,9 @@ def _job(label: str, recipe: Recipe, epsilon: float | None, seed: int, kind: Kin
 
 def _larger(recipe: Recipe, cost: float) -> Recipe:
     """The recipe with batches `cost` times as large and as many rounds."""
-    filled = recipe.filled()
-    if filled.batch_size is None or filled.epochs is None:
-        raise SettingError("give batch_size and epochs: DP-SGD at equal gradient evaluations follows from them")
-    return dataclasses.replace(recipe, batch_size=filled.batch_size * cost, epochs=filled.epochs * cost)
+    filled, _ = of_dataset(recipe)
+    batch_size, epochs = filled.batch_size or 1.0, filled.epochs or 1.0
+    return dataclasses.replace(recipe, batch_size=batch_size * cost, epochs=epochs * cost)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,7 +30,7 @@ def blueprint_of(recipe: Recipe, dataset: data.Dataset) -> models.Blueprint:
     (1, 8, 8)
     """
     return models.Blueprint(
-        model=recipe.model or "mlp",
+        model=recipe.model or "linear",
         inputs=dataset.inputs,
         classes=dataset.classes,
         activation=recipe.activation or "tanh",

@@ -19,6 +19,7 @@ from reticent.evaluating import accuracy
 from reticent.experiments.normalising import normalise
 from reticent.experiments.parts import model_of
 from reticent.experiments.recipe import Recipe
+from reticent.experiments.settling import settled
 from reticent.experiments.training import examples, finish
 from reticent.methods.planning import default_delta
 from reticent.results import PlainSettings, Result
@@ -37,9 +38,10 @@ def train_plain(recipe: Recipe, out: Path, *, tell: Tell | None = None) -> Resul
     The learning rate is the one that does best on a tenth of the training examples after a quarter of the epochs.
     After a crash it goes on from its last checkpoint.
     """
-    recipe = recipe.filled()
     start = time.perf_counter()
-    dataset = examples(recipe)
+    said = recipe.filled()
+    dataset = examples(said)
+    recipe = settled(said, dataset)
     trained, lr = learn(recipe, dataset, Folder(out, resume=True, seconds=30.0), tell)
     optimizer = PlainSettings(name="adam", lr=lr, batch_size=BATCH_SIZE, schedule="cosine to zero")
     return finish(recipe, dataset, trained, out, start, noise_multiplier=0.0, optimizer=optimizer)

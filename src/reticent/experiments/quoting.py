@@ -5,16 +5,21 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+import torch
+
 from reticent import catalogue, data, methods
 from reticent.accounting import Guarantee
 from reticent.accounting.claims.claimed import Orders
 from reticent.accounting.pricing import Accountant
 from reticent.errors import SettingError
+from reticent.experiments.parts import model_of
 from reticent.experiments.people import people_of
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.request import Request, method_of, request
+from reticent.experiments.settling import settled
 from reticent.inside import Poisson, RoundSettings
 from reticent.methods.solving import tally
+from reticent.settling import public_of
 
 DELTA = 1e-5
 """Where the number of examples, and with it the usual delta, is not said."""
@@ -126,10 +131,32 @@ def _followed(asked: Request, *, sized: bool) -> str | None:
 
 
 def of_dataset(recipe: Recipe) -> tuple[Recipe, int]:
-    """The recipe as `train` would fill it in, and the size of its dataset.
+    """The recipe as `train` would settle it, and the size of its dataset; features are made of one example only.
 
     >>> of_dataset(Recipe(data="digits", epsilon=3.0))[1]
     1437
     """
+    filled = recipe.filled()
+    shaped, size = _shaped(filled)
+    return settled(filled, shaped, _size(filled, Scale(data_size=size))), size
+
+
+def network_of(recipe: Recipe) -> tuple[Recipe, int, tuple[int, int]]:
+    """The filled recipe, how many private examples it has, and the parameters and layers of its network.
+
+    >>> network_of(Recipe(data="digits"))[1:]
+    (1437, (650, 1))
+    """
+    filled = recipe.filled()
+    shaped, size = _shaped(filled)
+    with torch.random.fork_rng(devices=[]):
+        public = public_of(model_of(filled, shaped), method_of(filled), size=size, budget=None)
+    return filled, _size(filled, Scale(data_size=size)), (public.parameters, public.layers)
+
+
+def _shaped(recipe: Recipe) -> tuple[data.Dataset, int]:
+    """The dataset of a (filled) recipe with one example in it, and how many there are."""
     dataset = data.load(recipe.data, folder=recipe.data_folder, declared=recipe.declared())
-    return recipe.filled(), len(people_of(recipe, dataset.train))
+    few = replace(dataset, train=dataset.train.take([0]), test=None)
+    shaped = few if recipe.features is None else data.extract(few, recipe.features)
+    return shaped, len(people_of(recipe, dataset.train))

@@ -32,7 +32,7 @@ _ABOVE_ZERO = (
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """What to train, on what, how, and for how much; what is None is filled in from the preset.
+    """What to train, on what, how, and for how much; what is None is filled in: names by the preset, numbers by rule.
 
     >>> Recipe(data="digits", epsilon=3.0).filled().model
     'linear'
@@ -85,7 +85,7 @@ class Recipe:
     seed: int | None = None
 
     def filled(self) -> Recipe:
-        """The same recipe with the preset of its dataset and method where nothing was said."""
+        """The same recipe with the preset of its dataset and method where nothing was said; numbers may stay open."""
         preset = _preset(presets(), self, data.resolve(self.data))
         given = {name for name, value in self.to_json().items() if value is not None}
         names = {f.name for f in dataclasses.fields(Recipe)} - given

@@ -25,6 +25,7 @@ from reticent.experiments.people import people_of, set_aside
 from reticent.experiments.recipe import Recipe, check
 from reticent.experiments.record import describe
 from reticent.experiments.request import request
+from reticent.experiments.settling import ruled, settled
 from reticent.experiments.stored import recipe_of
 from reticent.experiments.tracking import JsonLines, write_private_diagnostics
 from reticent.inside import Persons
@@ -52,14 +53,17 @@ def train(
     >>> train(Recipe(data="digits", epsilon=3.0, epochs=1, seed=0)).guarantee.status
     'proved'
     """
-    recipe = recipe.filled()
-    check(recipe)
+    said = recipe.filled()
+    check(said)
+    if out is not None:
+        make_folder(out)
+    start = time.perf_counter()
+    dataset = examples(said)
+    recipe = settled(said, dataset)
     if out is not None and (done := _finished(out, recipe, resume)) is not None:
         return done
     if charge_to is not None:
         _refuse_uncharged(recipe)
-    start = time.perf_counter()
-    dataset = examples(recipe)
     if recipe.method in defences.names():
         trained, noise = defended(recipe, dataset), 0.0
     else:
@@ -74,7 +78,7 @@ def train(
         noise = run.plan.settings.noise_multiplier
         if recipe.private_diagnostics and out is not None:
             write_private_diagnostics(run, out / PRIVATE)
-    return finish(recipe, dataset, trained, out, start, noise_multiplier=noise)
+    return finish(recipe, dataset, trained, out, start, noise_multiplier=noise, by_rule=ruled(said, recipe))
 
 
 def _refuse_uncharged(recipe: Recipe) -> None:
@@ -93,6 +97,7 @@ def finish(
     start: float,
     *,
     noise_multiplier: float,
+    by_rule: tuple[str, ...] = (),
     optimizer: PlainSettings | None = None,
 ) -> Result:
     """Measure accuracy, tell everything about a run, and keep it in the folder; plain training has an optimizer."""
@@ -113,6 +118,7 @@ def finish(
         optimizer=optimizer,
         seconds=round(time.perf_counter() - start, 3),
         recipe=recipe.to_json(),
+        by_rule=by_rule,
         out=str(out) if out is not None else None,
     )
     if out is None:
@@ -165,13 +171,14 @@ def prepare(
     resume: bool = False,
     charge_to: DatasetBudget | None = None,
 ) -> Run:
-    """The run a (filled) recipe describes, ready for its first round."""
+    """The run a (filled) recipe describes, ready for its first round; what it does not say follows the rule."""
+    recipe = settled(recipe, dataset)
     private, public = set_aside(dataset.train, recipe.holdout)
     people = people_of(recipe, private)
     asked = request(recipe, len(people), public)
     model = model_of(recipe, dataset)
-    optimizer = make_optimizer(recipe.optimizer or asked.method.optimizer, model, recipe.lr, recipe.momentum)
-    batch_size = asked.size if asked.batch_size is None else asked.batch_size
+    optimizer = make_optimizer(recipe.optimizer or asked.method.optimizer, model, recipe.lr or 0.0, recipe.momentum)
+    batch_size = asked.batch_size or asked.size
     rounds = rounds_in(recipe.epochs or 1, asked.size, batch_size)
     run = Run(
         model,
@@ -216,7 +223,6 @@ def defended(recipe: Recipe, dataset: data.Dataset) -> Trained:
 
 def _finished(out: Path, recipe: Recipe, resume: bool) -> Result | None:
     """What came of a finished run, if that is what the folder holds and resuming was asked for."""
-    make_folder(out)
     if not (out / ANSWER).exists():
         return None
     if not resume:

@@ -12,6 +12,7 @@ from reticent.inside.persons import Persons, by_person
 from reticent.inside.probe import Opening, Probe
 from reticent.inside.queries import GradientSum, LossChange, LossGain, Query
 from reticent.inside.randomness import Randomness
+from reticent.inside.right_answers import RightAnswers
 from reticent.inside.sealed import Sealed
 from reticent.inside.settings import RoundSettings
 from reticent.inside.store import Batch, Store, Tabular, as_store
@@ -51,6 +52,7 @@ __all__ = [
     "Query",
     "Randomness",
     "Restricted",
+    "RightAnswers",
     "RoundSettings",
     "Sampler",
     "Sealed",

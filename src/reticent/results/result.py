@@ -47,6 +47,8 @@ class Result:
     """What tables call it."""
     recipe: Mapping[str, object]
     """The settings as they are stored; `experiments` makes a recipe of them again."""
+    by_rule: tuple[str, ...] = ()
+    """The settings that nobody had said."""
     kind: Kind = "private"
     status: Ending = "done"
     error: str | None = None
@@ -167,6 +169,7 @@ class Result:
             "kept": self.kept,
             "seconds": self.seconds,
             "recipe": dict(self.recipe),
+            "by_rule": list(self.by_rule),
             "out": self.out,
             "noise_multiplier": self.noise_multiplier,
             **optimizer,
@@ -192,6 +195,7 @@ class Result:
             "error": self.error,
             **(self._found() if self.done else {"accuracy": None, "epsilon": None, "guarantee": None}),
             "recipe": dict(self.recipe),
+            "by_rule": list(self.by_rule),
             **({} if self.effort is None else self.effort.to_json()),
             **({} if self.machine is None else self.machine.to_json()),
         }
@@ -242,6 +246,7 @@ class Result:
             run=told.get("run", str) or name,
             label=told.get("label", str) or ("plain" if kind == "plain" else recipe.need("method", str)),
             recipe=recipe.data,
+            by_rule=told.many("by_rule", str) or (),
             kind=kind,
             status=status,
             error=told.get("error", str),

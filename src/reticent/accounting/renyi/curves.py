@@ -11,18 +11,21 @@ from numpy.typing import NDArray
 
 from reticent.accounting.events import (
     AnnealedRelease,
+    BestTrial,
     Composed,
     Concentrated,
     Event,
     Gaussian,
     Laplace,
     NoisyMax,
+    Repeated,
     SelectiveAttempt,
     SelectiveRelease,
     Subsampled,
     Unbounded,
 )
 from reticent.accounting.renyi.sampled_gaussian import binomial_excess, log_expm1, subsampled_gaussian
+from reticent.accounting.selection import best_trial
 from reticent.accounting.selective.renyi import attempt_curve, release_curve
 from reticent.accounting.selective.sa_dpsgd import annealed_curve
 
@@ -105,6 +108,12 @@ def _compute(event: Event, orders: Array) -> Array:
             return from_knots(lambda knots: annealed_curve(event, knots), orders)
         case Composed(parts):
             return np.asarray(sum((curve(part, orders) for part in parts), np.zeros(len(orders))))
+        case Repeated(inner, count) if count:
+            return count * curve(inner, orders)
+        case Repeated(_, 0):
+            return np.zeros(len(orders))
+        case BestTrial(trial, eta, gamma) if not capped(trial):
+            return best_trial(lambda asked: curve(trial, asked), eta, gamma, orders, ORDERS)
         case _:
             return np.full(len(orders), np.inf)
 
@@ -159,6 +168,23 @@ def pure(epsilon: float, orders: Array) -> Array:
         return np.zeros(len(orders))
     log_excess = log_expm1(orders * epsilon) + np.log(-np.expm1((1 - orders) * epsilon)) - np.logaddexp(0, epsilon)
     return np.asarray(np.logaddexp(0, log_excess) / (orders - 1))
+
+
+def capped(event: Event) -> bool:
+    """Whether some part has a cap, which takes a share of delta that no curve knows of.
+
+    >>> capped(Composed((Gaussian(1.0),)))
+    False
+    """
+    match event:
+        case SelectiveRelease(_, cap):
+            return cap is not None
+        case Composed(parts):
+            return any(map(capped, parts))
+        case Repeated(inner, _) | BestTrial(inner, _, _) | Subsampled(_, inner):
+            return capped(inner)
+        case _:
+            return False
 
 
 def why_infinite(event: Event) -> str | None:

@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from reticent.accounting.events import Composed, Event, Gaussian, Subsampled
+from reticent.accounting.events import BestTrial, Composed, Event, Gaussian, Repeated, Subsampled
 from reticent.accounting.losses.pair import log_absent, log_ratio
-from reticent.accounting.renyi.curves import ORDERS, curve
+from reticent.accounting.renyi.curves import ORDERS, capped, curve
 from reticent.accounting.renyi.remainder import log_remainder
+from reticent.accounting.selection import best_trial
 
 Array = NDArray[np.float64]
 
@@ -39,6 +40,10 @@ def replaced(event: Event, orders: Array = ORDERS) -> Array:
             return np.asarray(_sampled(rate, noise_multiplier, tuple(orders.tolist())))
         case Composed(parts):
             return np.asarray(sum((replaced(part, orders) for part in parts), np.zeros(len(orders))))
+        case Repeated(inner, count) if count:
+            return count * replaced(inner, orders)
+        case BestTrial(trial, eta, gamma) if not capped(trial):
+            return best_trial(lambda asked: replaced(trial, asked), eta, gamma, orders, ORDERS)
         case _:
             return triangle(event, orders)
 

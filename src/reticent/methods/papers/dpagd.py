@@ -33,6 +33,7 @@ ABOUT = About(
     name="dpagd",
     make=dpagd,
     kind="baseline",
+    preset={"epochs": 60.0},
     title="DPAGD",
     paper="Lee & Kifer 2018, Concentrated Differentially Private Gradient Descent with Adaptive per-Iteration Budget",
     changes="draw (everyone), gate (private choice of the step length; less noise when none helps)",

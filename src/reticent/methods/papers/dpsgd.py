@@ -47,7 +47,6 @@ ABOUT = (
         name="dpadam",
         make=dpadam,
         kind="base",
-        preset={"lr": 0.01},
         title="DP-Adam",
         paper="Abadi et al. 2016, with Adam (Kingma & Ba 2015) on the noisy gradient",
         changes="optimizer",

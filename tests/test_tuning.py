@@ -1,0 +1,199 @@
+"""Tuning: all of the search is paid for, nothing but the best trial is seen, and a killed search goes on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from typer.testing import CliRunner
+
+import reticent as rt
+from reticent.accounting import BestTrial, Composed, Gaussian, Ledger, price
+from reticent.accounting.selection import draw_trials
+from reticent.cli import app
+from reticent.errors import ResumeError, SettingError
+from reticent.inside import Randomness
+from reticent.tuning import private
+from reticent.tuning.trials import PrivateJudges, Trials
+
+GENERATOR = torch.Generator().manual_seed(0)
+X = torch.randn(500, 4, generator=GENERATOR)
+Y = (X.sum(1) > 0).long()
+TRAIN, JUDGES = (X[:400], Y[:400]), (X[400:], Y[400:])
+CHOICES = [{"lr": 1e-6}, {"lr": 1.0}]
+
+
+def search(**changes: Any) -> rt.Tuned:
+    given: dict[str, Any] = {
+        "judges": JUDGES, "choices": CHOICES, "epsilon": 4.0, "epochs": 1, "batch_size": 100, "trials": 5, "seed": 3,
+    }  # fmt: skip
+    return rt.tune(lambda: nn.Linear(4, 2), TRAIN, **(given | changes))
+
+
+@pytest.mark.parametrize("public", [True, False])
+def test_the_ledger_costs_what_the_guarantee_says(tmp_path: Path, public: bool) -> None:
+    tuned = search(folder=tmp_path, judges_are_public=public)
+    guarantee = tuned.trained.guarantee
+    (entry,) = Ledger(tmp_path / "ledger.jsonl")
+    assert price([entry.event], guarantee.delta).epsilon == guarantee.epsilon <= 4.0
+    assert guarantee.status == "proved"
+    assert isinstance(entry.event, BestTrial)
+    assert isinstance(entry.event.trial, Composed)
+    assert (Gaussian(10.0) in entry.event.trial.parts) != public, "private judges are part of every trial's cost"
+    assert tuned.cost["noise_multiplier"] > tuned.cost["noise_without_tuning"]
+    assert tuned.cost["epsilon_of_one_trial"] < guarantee.epsilon
+
+
+def test_the_better_choice_is_found_and_can_be_loaded(tmp_path: Path) -> None:
+    tuned = search(folder=tmp_path, judges_are_public=True)
+    assert tuned.settings["lr"] == 1.0
+    assert tuned.trained.evaluate(*JUDGES)["accuracy"] == tuned.score > 0.7
+    again = rt.load(tmp_path, nn.Linear(4, 2))
+    assert again.guarantee == tuned.trained.guarantee
+
+
+def test_how_many_trials_there_were_is_not_to_be_seen(tmp_path: Path) -> None:
+    """The guarantee holds for what is released: neither the number of trials nor the others' models."""
+    search(folder=tmp_path)
+    assert not (tmp_path / "trials").exists()
+    tree = private.Folder(tmp_path, resume=True, seconds=0.0).read() or {}
+    assert set(tree) == {"settings", "best", "score", "over"}
+    told = json.loads((tmp_path / "card.json").read_text())
+    assert "how many trials there were" in told["guarantee"]["excludes"][0]
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+@pytest.mark.parametrize("seed", [3, None])
+def test_a_killed_search_is_charged_in_full_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int | None
+) -> None:
+    whole = search(judges_are_public=True) if seed is not None else None
+    ran: list[int] = []
+    run = Trials.run
+
+    def killed(self: Trials, *given: Any) -> nn.Module:
+        ran.append(1)
+        if len(ran) == 2:
+            raise Killed
+        return run(self, *given)
+
+    monkeypatch.setattr(private, "draw_trials", lambda *_: 4)
+    monkeypatch.setattr(Trials, "run", killed)
+    with pytest.raises(Killed):
+        search(folder=tmp_path, judges_are_public=True, seed=seed)
+    (entry,) = Ledger(tmp_path / "ledger.jsonl")
+    assert 3.9 < price([entry.event], 1e-5).epsilon <= 4.0
+    tuned = search(folder=tmp_path, judges_are_public=True, seed=seed, resume=True)
+    assert len(ran) == 2 + 3, "one trial was done, one was begun, and three were left"
+    assert len(Ledger(tmp_path / "ledger.jsonl")) == 1
+    assert tuned.trained.guarantee.epsilon == price([entry.event], 1e-5).epsilon
+    assert whole is None or tuned.settings == whole.settings
+    once_more = search(folder=tmp_path, judges_are_public=True, seed=seed, resume=True)
+    assert (len(ran), once_more.score) == (5, tuned.score), "a finished search is only read"
+
+
+def test_the_number_of_trials_is_drawn_before_and_is_the_same_after_a_crash() -> None:
+    drawn = {draw_trials(float(Randomness.from_seed(3).stream(0, "trials").random()), 0.0, 0.1) for _ in range(3)}
+    assert len(drawn) == 1
+
+
+def test_a_search_does_not_go_on_with_other_choices_or_judges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(*_: Any) -> nn.Module:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Trials, "run", killed)
+        with pytest.raises(Killed):
+            search(folder=tmp_path)
+    with pytest.raises(ResumeError, match="choices"):
+        search(folder=tmp_path, resume=True, choices=[{"lr": 2.0}])
+    with pytest.raises(ResumeError, match="judges"):
+        search(folder=tmp_path, resume=True, judges=(JUDGES[0] + 1, JUDGES[1]))
+    with pytest.raises(ResumeError, match="holds a run already"):
+        search(folder=tmp_path)
+
+
+def test_a_private_score_passes_the_door_with_noise() -> None:
+    judges = PrivateJudges(*JUDGES, noise_multiplier=5.0)
+    scores = {judges.score(nn.Linear(4, 2), trial, Randomness.from_seed(0)) for trial in range(5)}
+    assert len(scores) == 5
+    model, randomness = nn.Linear(4, 2), Randomness.from_seed(0)
+    found = torch.tensor([100 * judges.score(model, trial, randomness) for trial in range(300)], dtype=torch.double)
+    exact = 100 * rt.Trained(model, rt.Guarantee("none", 1.0, 0.1), 0, 0).evaluate(*JUDGES)["accuracy"]
+    assert 4.2 < found.std() < 5.8
+    assert abs(found.mean() - exact) < 5 * 5.0 / 300**0.5
+
+
+def test_what_would_change_the_price_of_a_trial_cannot_be_tried() -> None:
+    for choice in ({"noise_multiplier": 1.0}, {"batch_size": 10.0}, {"epochs": 2.0}):
+        with pytest.raises(SettingError, match="cannot differ from trial to trial"):
+            search(choices=[choice])
+    with pytest.raises(SettingError, match="finds the noise"):
+        search(method="dpsgd", noise_multiplier=1.0)
+    with pytest.raises(SettingError, match="finds the noise"):
+        search(method="dpis")
+    with pytest.raises(SettingError, match="nothing to choose from"):
+        search(choices=[])
+
+
+def test_every_trial_releases_just_what_is_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The events of a run, whichever choice it has, are those of the trial that is priced."""
+    seen = []
+    run = private.Trials.run
+
+    def watched(self: Trials, *given: Any) -> nn.Module:
+        monkeypatch.setattr("reticent.tuning.trials.Run", Watched)
+        return run(self, *given)
+
+    class Watched(rt.Run):
+        def __iter__(self) -> Any:
+            yield from super().__iter__()
+            seen.append(self.ledger.tally())
+
+    monkeypatch.setattr(Trials, "run", watched)
+    tuned = search(judges_are_public=True, choices=[{"max_grad_norm": 0.1}, {"average_last": 0.5, "lr": 2.0}])
+    assert seen
+    assert all(tally == seen[0] for tally in seen)
+    delta = tuned.trained.guarantee.delta
+    assert price(seen[0], delta, accountant="rdp").epsilon == tuned.cost["epsilon_of_one_trial"]
+
+
+def test_public_examples_must_be_declared_public() -> None:
+    given: dict[str, Any] = {"public": JUDGES, "epsilon": 4.0, "epochs": 1, "seed": 0, "choices": CHOICES}
+    with pytest.raises(SettingError, match="public_is_public=True"):
+        rt.tune_on_public(lambda: nn.Linear(4, 2), TRAIN, **given)
+    tuned = rt.tune_on_public(lambda: nn.Linear(4, 2), TRAIN, public_is_public=True, **given)
+    plain = rt.fit(nn.Linear(4, 2), TRAIN, epsilon=4.0, epochs=1, lr=tuned.settings["lr"], seed=0)
+    assert tuned.trained.guarantee == plain.guarantee, "only the last run costs anything"
+
+
+def test_a_search_on_public_examples_goes_on_with_what_it_chose(tmp_path: Path) -> None:
+    (tmp_path / "rehearsal.json").write_text("[1.0, 0.0]")
+    given: dict[str, Any] = {"public": JUDGES, "public_is_public": True, "epsilon": 4.0, "epochs": 1, "seed": 0}
+    tuned = rt.tune_on_public(lambda: nn.Linear(4, 2), TRAIN, choices=CHOICES, folder=tmp_path, resume=True, **given)
+    assert tuned.settings == CHOICES[0]
+
+
+def ask(*words: str) -> Any:
+    done = CliRunner().invoke(app, [*words, "--json"], catch_exceptions=False)
+    return json.loads(done.stdout)
+
+
+def test_the_command_tells_what_it_cost(tmp_path: Path) -> None:
+    words = ["tune", "--data", "digits", "--epsilon", "3", "--aside", "200", "--trials", "1.5", "--seed", "0"]
+    words += ["--set", "epochs=1", "--set", "batch_size=300", "--try", "lr=0.3,0.6", "--out", str(tmp_path)]
+    answer = ask(*words)
+    assert answer["guarantee"]["epsilon"] <= 3.0
+    assert answer["tuned"]["cost"]["noise_without_tuning"] < answer["noise_multiplier"]
+    assert answer["tuned"]["settings"]["lr"] in (0.3, 0.6)
+    told = CliRunner().invoke(app, [*words, "--resume"], catch_exceptions=False).output
+    assert "cost       noise multiplier" in told
+    with pytest.raises(SettingError, match="public_is_public"):
+        ask("tune", "--data", "digits", "--epsilon", "3", "--aside", "200", "--on-public")

@@ -23,7 +23,7 @@ from reticent.data.arrays import as_arrays
 from reticent.errors import DataError, SettingError
 from reticent.evaluating import predict
 from reticent.inside import Batch, Persons, by_person, readable
-from reticent.learning import Curve
+from reticent.learning import LearningCurve
 from reticent.losses import LossLike, Paired, about_loss, choose_loss, cross_entropy, per_example
 from reticent.losses.calling import parted
 from reticent.methods import Method, get
@@ -32,8 +32,22 @@ from reticent.normalised import Normalised, prepared
 from reticent.optimizers import make_optimizer
 from reticent.origins import Initial
 from reticent.run import Run, Step
-from reticent.settling import settle
+from reticent.settling import RULED, Settled, settle
 from reticent.trained import Trained
+
+_AS_SAID = [
+    "delta",
+    "size",
+    "adjacency",
+    "seed",
+    "max_physical_batch_size",
+    "probes",
+    "folder",
+    "resume",
+    "initial",
+    "dataset",
+]
+"""What a run is told as it was said."""
 
 
 def fit(
@@ -72,24 +86,14 @@ def fit(
 ) -> Trained:
     """Train a model privately in one call: with `epsilon`, the noise is the least that keeps to it.
 
-    Batch, rounds and step follow from public numbers where they are not said (defaults.py), and `about` tells them.
-
-    `size` declares the number of examples, and the guarantee is for adding or removing one; otherwise it is for taking
-    one's contribution away, and the number is public. `adjacency="replace"`: for exchanging one for another. `groups`
-    says whose each row is: then sizes and guarantee are of persons with all their rows (docs/groups.md).
-
-    With `initial=trained`, what an earlier run gave, epsilon and guarantee are for both; `initial="public"` declares
-    that the weights owe nothing to these examples. `dataset`, a budget of `DatasetLedger`, is charged before it begins.
+    Batch, rounds and step follow from public numbers where they are not said; `loss` is a name ("bce"), a loss of
+    torch, or any function of (output, target) or (model, batch), and is chosen where it is not said. `size` declares
+    the number of examples, and the guarantee is for adding or removing one; `groups` says whose each row is. `initial`
+    says whose the starting weights are, and `dataset` is charged. With a `folder` the run can be resumed and verified.
+    Public `test` and `validation` examples, `name` and `classes` are for the model's page.
 
     An example that cannot be evaluated, such as one with a label that the model does not know, counts for nothing.
     `check_data=True` looks for such labels before training and names them: what it says is private.
-
-    With a `folder` the run can be resumed, and the trained model is saved there with a card that `verify` checks.
-    `loss` is a name ("bce", "mse"), a loss of torch, or any function of (output, target) or (model, batch). Without
-    one it is chosen by the type of the targets and the number of outputs, and said on stderr.
-
-    For the model's page: public `test` examples to judge it by, public `validation` examples for a learning curve, the
-    `name` of the data, and what the `classes` are called.
 
     >>> x, y = torch.randn(500, 4), torch.randint(0, 2, (500,))
     >>> trained = fit(nn.Linear(4, 2), (x, y), epsilon=2.0, epochs=1, seed=0)
@@ -102,18 +106,10 @@ def fit(
     asked = examples if isinstance(examples, Normalised) else None
     examples = as_arrays(examples if asked is None else asked.examples, like=model)
     found = by_person(examples, groups, most_rows)
-    public = len(found) if size is None else size
-    if loss is None:
-        loss, why = choose_loss(model, *readable(found, model, probes)[1:])
-        print(f"reticent: no loss was given: {loss}, since {why}", file=sys.stderr)
+    loss = _chosen_loss(model, found, probes) if loss is None else loss
     if check_data:
         _check_labels(model, examples, loss)
-    bound = default_delta(public) if delta is None else delta
-    budget = Budget(epsilon, bound, adjacency=adjacency_of(size, adjacency)) if epsilon is not None else None
-    if optimizer is not None and average_last is None:
-        average_last = 0.0  # whoever brings steps of their own gets them as they are
-    said = {"batch_size": batch_size, "epochs": epochs, "lr": lr, "momentum": momentum, "average_last": average_last}
-    settled = settle(said, model, chosen, size=public, budget=budget)
+    budget, settled = _settled(asked_for, chosen, len(found) if size is None else size)
     settings = settled.settings
     made = make_optimizer(optimizer or chosen.optimizer, model, settings.lr, settings.momentum)
     ready = prepared(model, found, asked, budget)
@@ -123,36 +119,45 @@ def fit(
         found if isinstance(found, Persons) else examples,
         method=chosen,
         batch_size=settings.batch_size,
-        size=size,
-        adjacency=adjacency,
         loss=loss,
         epochs=settings.epochs,
         budget=budget,
-        delta=delta,
         already=ready.already,
         scheduler=scheduler(made) if scheduler is not None else None,
         average_last=settings.average_last,
-        seed=seed,
-        max_physical_batch_size=max_physical_batch_size,
-        probes=probes,
-        folder=folder,
-        resume=resume,
-        initial=initial,
-        dataset=dataset,
+        **{name: asked_for[name] for name in _AS_SAID},
     )
     ready.release(size, seed, folder)  # only now: what the plan refuses must not have been released
-    curve = Curve(validation, model, folder)
+    curve = LearningCurve(validation, model, folder)
     for step in run:
         curve(run, step)
         if progress is not None:
             progress(run, step)
     about = {**ready.about, "loss": about_loss(run.loss), **settled.to_json()}
-    trained = Trained.of(run, about, getattr(examples, "preprocessing", None))
     call = Call(asked_for, start, run.plan, run.loss, run.ledger, curve.told(), time.perf_counter() - began)
-    trained = replace(trained, call=call)
+    trained = replace(Trained.of(run, about, getattr(examples, "preprocessing", None)), call=call)
     if folder is not None:
         trained.save(folder)
     return trained
+
+
+def _chosen_loss(model: nn.Module, examples: Any, probes: Batch | None) -> LossLike:
+    """The loss that suits model and targets, told on stderr."""
+    loss, why = choose_loss(model, *readable(examples, model, probes)[1:])
+    print(f"reticent: no loss was given: {loss}, since {why}", file=sys.stderr)
+    return loss
+
+
+def _settled(asked: dict[str, Any], method: Method, public: int) -> tuple[Budget | None, Settled]:
+    """The budget, and the settings that follow from it and from what was said."""
+    epsilon, delta = asked["epsilon"], asked["delta"]
+    bound = default_delta(public) if delta is None else delta
+    relation = adjacency_of(asked["size"], asked["adjacency"])
+    budget = Budget(epsilon, bound, adjacency=relation) if epsilon is not None else None
+    said = {name: asked[name] for name in RULED}
+    if asked["optimizer"] is not None and said["average_last"] is None:
+        said["average_last"] = 0.0  # whoever brings steps of their own gets them as they are
+    return budget, settle(said, asked["model"], method, size=public, budget=budget)
 
 
 def _without_options(method: Method, options: dict[str, Any]) -> Method:

@@ -20,7 +20,7 @@ POINTS = 20
 CURVE = "learning.json"
 
 
-class Curve:
+class LearningCurve:
     """Judges the model after some of the rounds; with a folder, what it saw before a crash is not forgotten.
 
     The examples must be public: what they say of the model is printed without noise.

@@ -402,5 +402,5 @@ def test_it_does_not_go_on_as_another(tmp_path: Path, change: dict[str, Any], sa
 
 
 def test_a_name_needs_named_columns() -> None:
-    with pytest.raises(SettingError, match="no named columns"):
+    with pytest.raises(SettingError, match="no named column"):
         made(visits()[0], "patient_id")

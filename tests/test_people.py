@@ -191,13 +191,23 @@ def test_a_search_finds_no_rounding_beyond_half_of_what_is_covered() -> None:
 
 
 def test_numbers_follow_from_the_number_of_persons() -> None:
-    pair, whose = visits(2000, most=3)
+    """They are those of a run on as many rows."""
+    (x, y), whose = visits(2000, most=3)
     plans: list[rt.methods.Plan] = []
-    done = rt.fit(net(), pair, groups=whose, epsilon=3.0, epochs=0.1, progress=lambda run, _: plans.append(run.plan))
-    settings = plans[0].settings
-    assert (settings.size, settings.batch_size) == (2000, 66)
-    assert done.guarantee.delta == default_delta(2000)
-    assert done.guarantee.assumptions[0] == "the number of persons is public"
+    for rows, groups in ((len(y), whose), (2000, None)):
+        done = rt.fit(
+            net(),
+            (x[:rows], y[:rows]),
+            groups=groups,
+            epsilon=3.0,
+            epochs=0.1,
+            progress=lambda run, _: plans.append(run.plan),
+        )
+        assert done.guarantee.delta == default_delta(2000)
+        assert done.guarantee.assumptions[0] == f"the number of {done.guarantee.unit}s is public"
+    assert (plans[0].settings.size, plans[0].unit) == (2000, "person")
+    assert plans[0].settings == plans[-1].settings
+    assert plans[0].rounds == plans[-1].rounds
 
 
 def test_nothing_public_follows_from_how_many_there_are() -> None:
@@ -402,5 +412,5 @@ def test_it_does_not_go_on_as_another(tmp_path: Path, change: dict[str, Any], sa
 
 
 def test_a_name_needs_named_columns() -> None:
-    with pytest.raises(SettingError, match="no named columns"):
+    with pytest.raises(SettingError, match="no named column"):
         made(visits()[0], "patient_id")

@@ -80,7 +80,7 @@ def test_parts_are_those_that_were_asked_for_in_order() -> None:
 
 
 def test_memory_bounds_the_rows_of_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reticent.inside.store.MOST_BYTES", 64)
+    monkeypatch.setattr("reticent.inside.columns.MOST_BYTES", 64)
     store = by_person((np.zeros((40, 2), np.float32),), np.arange(40) // 4)
     assert {len(part) for part in store.parts(np.arange(10))} == {2}
 
@@ -124,6 +124,15 @@ def test_records_of_a_dataset_are_grouped_too() -> None:
     assert batch.rows["y"][1].tolist() == [0, 1, 0, 1]
 
 
+def test_a_column_of_a_dict_is_no_input_then() -> None:
+    columns = {"x": np.zeros((3, 2)), "who": np.array(["b", "a", "b"]), "y": np.arange(3)}
+    store = by_person(columns, "who")
+    assert len(store) == 2
+    assert set(store.take(np.arange(2)).rows) == {"x", "y"}
+    with pytest.raises(SettingError, match="no named column"):
+        by_person(columns, "whom")
+
+
 def test_without_groups_nothing_is_assumed() -> None:
     pair = (np.zeros((4, 2)), np.array([1, 1, 2, 2]))
     assert len(by_person(pair)) == 4
@@ -136,7 +145,7 @@ def test_without_groups_nothing_is_assumed() -> None:
     ([[1], [2], [3], [4]], "each of the 4 rows"),
     ([1.0, float("nan"), 2.0, 2.0], "whose it is"),
     ([1, None, 2, 2], "whose it is"),
-    ("patient", "no named columns"),
+    ("patient", "no named column"),
 ])  # fmt: skip
 def test_groups_that_do_not_say_whose_each_row_is_are_refused(groups: object, says: str) -> None:
     with pytest.raises((DataError, SettingError), match=says):

@@ -15,7 +15,7 @@ from reticent import defences
 from reticent.data import Dataset, Examples
 from reticent.errors import DataError
 from reticent.experiments.parts import model_of
-from reticent.experiments.people import set_aside
+from reticent.experiments.people import people_of, set_aside
 from reticent.experiments.plain import learn
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.stored import recipe_of
@@ -89,10 +89,11 @@ def repeatable(result: Result) -> Repeatable:
     recipe = recipe_of(result)
     found = _loaded(json.dumps(recipe.to_json()), result.kind == "plain")
     known = result.examples if result.kind == "private" and recipe.size is None else None
-    if known not in (None, len(found.dataset.train)) and recipe.method not in defences.names():
+    there = len(people_of(recipe, found.dataset.train))
+    if known not in (None, there) and recipe.method not in defences.names():
         raise DataError(
-            f"{result.run} learned from {known} examples, and {recipe.data} holds {len(found.dataset.train)}: these "
-            "are other data. Name those that the run was trained on."
+            f"{result.run} learned from {known} {result.guarantee.unit}s, and {recipe.data} holds {there}: these are "
+            "other data. Name those that the run was trained on."
         )
     return found
 

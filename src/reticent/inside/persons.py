@@ -6,7 +6,7 @@ a person is laid out follows from that person's rows alone, and no more than hal
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -108,6 +108,8 @@ class _Told:
 def by_person(examples: Any, groups: Any = None, most_rows: int | None = None) -> Store:
     """The examples as a store: of persons, if `groups` says whose each row is; otherwise of rows, nothing is assumed.
 
+    Where examples are a dict of columns, `groups` may be the name of one, which is no input then.
+
     >>> len(by_person((np.arange(5), np.arange(5))))
     5
     """
@@ -115,6 +117,13 @@ def by_person(examples: Any, groups: Any = None, most_rows: int | None = None) -
         if most_rows is not None:
             raise SettingError("most_rows is the most rows a person takes part with: say with groups whose each row is")
         return examples if isinstance(examples, Persons | Columns | Mapped) else as_store(examples)
+    if isinstance(groups, str):
+        if not isinstance(examples, Mapping) or groups not in examples:
+            raise SettingError(
+                f"groups is the name {groups!r}, but these examples have no named column of that kind: give an array "
+                "that says whose each row is"
+            )
+        examples, groups = {name: part for name, part in examples.items() if name != groups}, examples[groups]
     require(most_rows is None or most_rows >= 1, f"most_rows must be 1 or more, not {most_rows}")
     rows = as_store(examples)
     found = _numbered(groups, len(rows))
@@ -168,11 +177,6 @@ def _widths(counts: Numbers, most: int | None) -> Numbers:
 
 def _numbered(groups: Any, rows: int) -> Numbers:
     """Whose each row is, persons numbered from 0."""
-    if isinstance(groups, str):
-        raise SettingError(
-            f"groups is the name {groups!r}, but these examples have no named columns: give an array that says whose "
-            "each row is"
-        )
     names = groups.detach().cpu().numpy() if isinstance(groups, Tensor) else np.asarray(groups)
     if names.shape != (rows,):
         raise DataError(f"groups must say of each of the {rows} rows whose it is, but has the shape {names.shape}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ def as_arrays(examples: Any, *, like: nn.Module) -> Any:
     >>> x.dtype
     torch.float32
     """
-    if is_frame(examples) and not isinstance(examples, dict):
+    if is_frame(examples) and not isinstance(examples, Mapping):
         raise DataError(
             "a data frame alone does not say which column is the label, nor what the others may hold: give "
             "data.table(frame, schema), or a pair (frame of numbers, labels)"
@@ -38,7 +39,8 @@ def as_arrays(examples: Any, *, like: nn.Module) -> Any:
                 'fill = "noisy" is for `reticent train`, which releases it (fill_noise): declare a public fill'
             )
         warn_of_missing(examples.x)
-    if not isinstance(examples, tuple | list):
+    records = isinstance(examples, list) and bool(examples) and isinstance(examples[0], tuple | dict)
+    if records or not isinstance(examples, tuple | list):
         return examples
     columns = tuple(as_array(column, like=like) for column in examples)
     warn_of_missing(columns[0] if columns else None)
@@ -47,7 +49,7 @@ def as_arrays(examples: Any, *, like: nn.Module) -> Any:
 
 def as_array(column: Any, *, like: nn.Module) -> Any:
     """A data frame or series of numbers as a tensor, floats of 64 bits in the model's own type; the rest as it is."""
-    if is_frame(column) and not isinstance(column, dict):
+    if is_frame(column) and not isinstance(column, Mapping):
         column = _numbers(column)
     elif type(column).__name__ == "Series":
         column = _numbers({str(getattr(column, "name", None) or "labels"): column})[:, 0]
@@ -56,7 +58,7 @@ def as_array(column: Any, *, like: nn.Module) -> Any:
             f"an array of the type {column.dtype} holds no numbers: convert it, or read a table by a schema"
         )
     if isinstance(column, np.ndarray) and column.dtype == np.float64 and not isinstance(column, np.memmap):
-        column = torch.from_numpy(column)
+        column = torch.from_numpy(np.ascontiguousarray(column))
     if isinstance(column, Tensor) and column.dtype == torch.float64:
         return column.to(next((p.dtype for p in like.parameters() if p.is_floating_point()), torch.float32))
     return column
@@ -82,7 +84,7 @@ def warn_of_missing(x: Any) -> None:
     """Warn of columns in which numbers are missing: an example with one counts for nothing in training."""
     if not isinstance(x, np.ndarray | Tensor) or not len(x):
         return
-    some = torch.as_tensor(np.asarray(x[:LOOKED_AT]))
+    some = torch.as_tensor(np.ascontiguousarray(x[:LOOKED_AT]))
     if not some.is_floating_point():
         return
     missing = torch.isnan(some.reshape(len(some), -1)).sum(0)

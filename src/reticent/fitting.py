@@ -35,18 +35,7 @@ from reticent.run import Run, Step
 from reticent.settling import RULED, Settled, settle
 from reticent.trained import Trained
 
-_AS_SAID = [
-    "delta",
-    "size",
-    "adjacency",
-    "seed",
-    "max_physical_batch_size",
-    "probes",
-    "folder",
-    "resume",
-    "initial",
-    "dataset",
-]
+_AS_SAID = ("delta", "size", "adjacency", "seed", "max_physical_batch_size", "probes", "folder", "resume", "initial")
 """What a run is told as it was said."""
 
 
@@ -125,6 +114,7 @@ def fit(
         already=ready.already,
         scheduler=scheduler(made) if scheduler is not None else None,
         average_last=settings.average_last,
+        dataset=dataset,
         **{name: asked_for[name] for name in _AS_SAID},
     )
     ready.release(size, seed, folder)  # only now: what the plan refuses must not have been released

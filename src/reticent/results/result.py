@@ -11,15 +11,7 @@ from typing import ClassVar, Literal
 from reticent.accounting import Guarantee
 from reticent.errors import DataError
 from reticent.results.fields import Fields
-from reticent.results.parts import (
-    ClassAccuracy,
-    Effort,
-    Learning,
-    LedgerFacts,
-    Machine,
-    PlainSettings,
-    read_guarantee,
-)
+from reticent.results.parts import ClassAccuracy, Effort, Learning, LedgerFacts, Machine, PlainSettings, read_guarantee
 
 VERSION = 1
 """Of the fields and what they mean; files without a version are older than the first."""

@@ -15,7 +15,7 @@ EPSILONS = (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 8.0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class WhatIf:
     """One budget: the run it gets, and how far its steps stand out of their noise."""
 
     epsilon: float
@@ -36,7 +36,7 @@ class Row:
 
 def what_if(
     recipe: Recipe, *, size: int, parameters: int, layers: int = 1, epsilons: Sequence[float] = EPSILONS
-) -> list[Row]:
+) -> list[WhatIf]:
     """The run for each budget, with so many private examples and trained parameters; what the recipe says stays.
 
     >>> [row.rounds for row in what_if(Recipe(), size=1000, parameters=100, epsilons=(1.0, 3.0))]
@@ -45,7 +45,7 @@ def what_if(
     return [_row(replace(recipe, epsilon=epsilon), size, parameters, layers) for epsilon in epsilons]
 
 
-def _row(recipe: Recipe, size: int, parameters: int, layers: int) -> Row:
+def _row(recipe: Recipe, size: int, parameters: int, layers: int) -> WhatIf:
     asked = request(recipe, size)
     public = Public(
         size=asked.size,
@@ -63,7 +63,7 @@ def _row(recipe: Recipe, size: int, parameters: int, layers: int) -> Row:
     plan = replace(asked, batch_size=chosen.batch_size, epochs=None, rounds=rounds).plan()
     exact = replace(public, noise_multiplier=plan.settings.noise_multiplier)
     signal = exact.signal(chosen.batch_size, plan.rounds)
-    return Row(
+    return WhatIf(
         epsilon=plan.price.epsilon,
         delta=plan.price.delta,
         noise_multiplier=plan.settings.noise_multiplier,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from reticent.experiments.what_if import Row
+    from reticent.experiments.what_if import WhatIf
 
 HEAD = ("epsilon", "noise", "rounds", "batch", "lr", "signal/noise of a step", "of the run")
 WIDTH, HEIGHT, MARGIN = 480, 280, 52
@@ -16,7 +16,7 @@ STYLE = (
 )
 
 
-def in_words(rows: Sequence[Row]) -> str:
+def in_words(rows: Sequence[WhatIf]) -> str:
     """The table for people."""
     cells = [HEAD, *map(_cells, rows)]
     widths = [max(len(line[column]) for line in cells) for column in range(len(HEAD))]
@@ -24,7 +24,7 @@ def in_words(rows: Sequence[Row]) -> str:
     return "\n".join([*lines, f"delta {rows[0].delta:.3g}; what a step's signal means: docs/choosing.md"])
 
 
-def page(rows: Sequence[Row], title: str) -> str:
+def page(rows: Sequence[WhatIf], title: str) -> str:
     """The table as a page by itself, with a chart of the run's signal-to-noise ratio over epsilon."""
     from html import escape
 
@@ -36,7 +36,7 @@ def page(rows: Sequence[Row], title: str) -> str:
     )
 
 
-def chart(rows: Sequence[Row]) -> str:
+def chart(rows: Sequence[WhatIf]) -> str:
     """Signal-to-noise of the run over epsilon, both logarithmic, as SVG."""
     xs, ys = [math.log10(row.epsilon) for row in rows], [math.log10(row.signal) for row in rows]
     low, high = math.floor(min(ys)), max(math.ceil(max(ys)), math.floor(min(ys)) + 1)
@@ -65,7 +65,7 @@ def chart(rows: Sequence[Row]) -> str:
     )
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: WhatIf) -> tuple[str, ...]:
     from reticent.accounting.guarantee import round_up
 
     return (

@@ -25,7 +25,7 @@ from reticent.inside.on_device import generator
 from reticent.inside.persons import by_person, loss_of, persons_in_words, unit_of
 from reticent.loop import Loop
 from reticent.losses import LossLike, per_example
-from reticent.methods import Method
+from reticent.methods import Method, get
 from reticent.origins import Initial, mark, refuse_unsaid
 from reticent.outside import TailAverage
 from reticent.resuming import refuse_other_ledger
@@ -62,7 +62,7 @@ class Run:
         optimizer: Optimizer,
         examples: Any,
         *,
-        method: Method,
+        method: str | Method,
         batch_size: float,
         size: int | None = None,
         adjacency: str | None = None,
@@ -86,6 +86,7 @@ class Run:
         checkpoint_seconds: float = 30.0,
         private_diagnostics: bool = False,
     ):
+        method = get(method) if isinstance(method, str) else method
         found, made_up, probes = readable(by_person(examples, groups, most_rows), model, probes)
         bill = make_bill(
             method,

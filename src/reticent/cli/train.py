@@ -65,7 +65,7 @@ def train(
         list[str] | None, Option("--set", help="key=value, for any setting or option of the method.")
     ] = None,
     out: Annotated[Path | None, Option(help="Folder for ledger, checkpoints, model and result.")] = None,
-    resume: Annotated[bool, Option("--resume", help="Go on where the run in --out stopped.")] = False,
+    resume: Annotated[bool, Option("--resume", help="Go on with the run in --out; the folder is enough.")] = False,
     dataset: Annotated[
         str | None, Option(help="Charge the run to the budget of this dataset: see `reticent ledger`.")
     ] = None,
@@ -80,6 +80,7 @@ def train(
     from reticent.errors import SettingError
     from reticent.experiments.locks import locked
     from reticent.experiments.recipe import parse_changes, read_recipe
+    from reticent.experiments.stored import kept_recipe
     from reticent.experiments.training import train as run
 
     flags = {
@@ -108,7 +109,11 @@ def train(
         "seed": seed,
     }
     given = {name: value for name, value in flags.items() if value is not None}
-    recipe = read_recipe(config, parse_changes(set_ or []) | given)
+    changes = parse_changes(set_ or []) | given
+    if resume and out is not None and config is None and not changes:
+        recipe = kept_recipe(out)
+    else:
+        recipe = read_recipe(config, changes)
     if out is None and (resume or private_diagnostics):
         raise SettingError("--resume and --private-diagnostics need the folder of the run: give it with --out")
     budget = _budget(dataset, ledger)

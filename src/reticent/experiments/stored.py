@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import NoReturn
 
+from reticent.checkpoint import replace_file
 from reticent.errors import SettingError
 from reticent.experiments.recipe import Recipe, read_recipe
 from reticent.results import Result
+from reticent.results.fields import Fields
+from reticent.results.sealing import read_sealed, seal
 
+RECIPE = "recipe.json"
+"""The settings a run was begun with, as they were said: a run that goes on needs its folder only."""
 PARTS = {"data": "--data NAME (or own.toml)", "model": "--model package.module:function"}
 
 
@@ -27,6 +33,18 @@ def with_parts(result: Result, *, data: str | None = None, model: str | None = N
     return replace(result, recipe=dict(result.recipe) | named, beyond=left or None)
 
 
+def keep_recipe(recipe: Recipe, folder: Path) -> None:
+    """Write down what a run was begun with."""
+    replace_file(folder / RECIPE, seal(recipe.to_json(), indent=2))
+
+
+def kept_recipe(folder: Path) -> Recipe:
+    """What the run in a folder was begun with."""
+    if not (folder / RECIPE).exists():
+        raise SettingError(f"{folder} does not tell its settings: give those that the run was started with")
+    return _recipe(Fields(read_sealed(folder / RECIPE), str(folder / RECIPE)))
+
+
 def recipe_of(result: Result) -> Recipe:
     """The recipe that a result was made by; a setting that only a newer version knows is refused by its name.
 
@@ -35,10 +53,14 @@ def recipe_of(result: Result) -> Recipe:
     """
     if result.beyond is not None:
         refuse_nameless(result.run, result.beyond)
-    result.settings.only(part.name for part in fields(Recipe))
-    options = result.settings.part("options")
-    settings = {name: value for name, value in result.recipe.items() if name != "options"}
-    return replace(read_recipe(None, settings), options={} if options is None else dict(options.data))
+    return _recipe(result.settings)
+
+
+def _recipe(told: Fields) -> Recipe:
+    told.only(part.name for part in fields(Recipe))
+    options = told.part("options")
+    plain = {name: value for name, value in told.data.items() if name != "options"}
+    return replace(read_recipe(None, plain), options={} if options is None else dict(options.data))
 
 
 def refuse_nameless(run: str, beyond: Sequence[str], instead: str = "") -> NoReturn:

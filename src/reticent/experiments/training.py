@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -26,7 +27,7 @@ from reticent.experiments.recipe import Recipe, check
 from reticent.experiments.record import describe
 from reticent.experiments.request import request
 from reticent.experiments.settling import ruled, settled
-from reticent.experiments.stored import recipe_of
+from reticent.experiments.stored import keep_recipe, recipe_of
 from reticent.experiments.tracking import JsonLines, write_private_diagnostics
 from reticent.inside import Persons
 from reticent.methods.solving import rounds_in
@@ -67,7 +68,10 @@ def train(
     if recipe.method in defences.names():
         trained, noise = defended(recipe, dataset), 0.0
     else:
+        _warn_of_large_batch(recipe, dataset)
         run = prepare(recipe, dataset, out, resume=resume, charge_to=charge_to)
+        if out is not None:
+            keep_recipe(said, out)
         track = JsonLines(out / "rounds.jsonl") if out is not None else None
         for step in run:
             if track is not None:
@@ -79,6 +83,14 @@ def train(
         if recipe.private_diagnostics and out is not None:
             write_private_diagnostics(run, out / PRIVATE)
     return finish(recipe, dataset, trained, out, start, noise_multiplier=noise, by_rule=ruled(said, recipe))
+
+
+def _warn_of_large_batch(recipe: Recipe, dataset: data.Dataset) -> None:
+    """A batch cannot be larger than what there is."""
+    size = recipe.size or len(people_of(recipe, dataset.train))
+    if recipe.batch_size is not None and recipe.batch_size > size:
+        message = f"batch_size is {recipe.batch_size:g}, but there are {size} examples: all take part in every round"
+        warnings.warn(message, stacklevel=3)
 
 
 def _refuse_uncharged(recipe: Recipe) -> None:

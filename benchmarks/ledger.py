@@ -28,8 +28,6 @@ def median_seconds(lines: int) -> float:
 
 if __name__ == "__main__":
     whole = median_seconds(1000)
-    with mock.patch.object(os, "fdatasync", lambda _file: None):
+    with mock.patch.object(os, "fdatasync", return_value=None):
         alone = median_seconds(5000)
-    print(
-        f"a line takes {1e6 * whole:.0f} microseconds, {1e6 * alone:.0f} of them ({alone / whole:.0%}) without the disk"
-    )
+    print(f"a line takes {1e6 * whole:.0f} microseconds, {1e6 * alone:.0f} of them without the disk")

@@ -10,15 +10,7 @@ from typing import ClassVar, Literal
 
 from reticent.accounting import Guarantee
 from reticent.results.fields import Fields
-from reticent.results.parts import (
-    ClassAccuracy,
-    Effort,
-    Learning,
-    LedgerFacts,
-    Machine,
-    PlainSettings,
-    read_guarantee,
-)
+from reticent.results.parts import ClassAccuracy, Effort, Learning, LedgerFacts, Machine, PlainSettings, read_guarantee
 from reticent.results.version import VERSION, refuse_newer
 
 Kind = Literal["private", "plain"]

@@ -74,6 +74,7 @@ class Killed(BaseException):
 def test_a_killed_search_is_charged_in_full_and_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int | None
 ) -> None:
+    monkeypatch.setattr(private, "draw_trials", lambda *_: 4)
     whole = search(judges_are_public=True) if seed is not None else None
     ran: list[int] = []
     run = Trials.run
@@ -84,7 +85,6 @@ def test_a_killed_search_is_charged_in_full_and_goes_on(
             raise Killed
         return run(self, *given)
 
-    monkeypatch.setattr(private, "draw_trials", lambda *_: 4)
     monkeypatch.setattr(Trials, "run", killed)
     with pytest.raises(Killed):
         search(folder=tmp_path, judges_are_public=True, seed=seed)
@@ -94,7 +94,7 @@ def test_a_killed_search_is_charged_in_full_and_goes_on(
     assert len(ran) == 2 + 3, "one trial was done, one was begun, and three were left"
     assert len(Ledger(tmp_path / "ledger.jsonl")) == 1
     assert tuned.trained.guarantee.epsilon == price([entry.event], 1e-5).epsilon
-    assert whole is None or tuned.settings == whole.settings
+    assert whole is None or (tuned.settings, tuned.score) == (whole.settings, whole.score)
     once_more = search(folder=tmp_path, judges_are_public=True, seed=seed, resume=True)
     assert (len(ran), once_more.score) == (5, tuned.score), "a finished search is only read"
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from reticent.experiments.tables import find_table
 from reticent.report import Spread
+from reticent.report.commands import trained_by
 
 HERE = Path(__file__).parent
 PAGES = (HERE / "README.md", HERE.parent / "README.md")
@@ -57,6 +58,7 @@ def collect(out: Path) -> None:
             (HERE / f"{name}.jsonl").write_text(
                 _lines({"command": f"reticent {command}"} | _slim(record) for record in done)
             )
+    _collect_defaults(out / "defaults")
     found = [
         {"command": f"reticent attack OUT/location30/runs/{path.parent.parent.name} --models 8"}
         | {"run": path.parent.parent.name}
@@ -66,6 +68,17 @@ def collect(out: Path) -> None:
     ]
     if found:
         (HERE / "location30-attacks.jsonl").write_text(_lines(found))
+
+
+def _collect_defaults(folder: Path) -> None:
+    """The runs by the rule and by tuned settings, and, apart from them, what the search saw on examples set aside."""
+    records = [json.loads(path.read_text()) for path in sorted(folder.glob("*/runs/*/record.json"))]
+    shown = [record for record in records if record["status"] == "done" and record["label"] != "search"]
+    if shown:
+        lines = ({"command": trained_by(record["recipe"])} | _slim(record) for record in shown)
+        (HERE / "defaults.jsonl").write_text(_lines(lines))
+        seen = {f"{r['data']} {r['run']}": r["accuracy"] for r in records if r["label"] == "search"}
+        (HERE / "defaults-search.json").write_text(json.dumps(seen, indent=1) + "\n")
 
 
 def _lines(entries: Iterable[Record]) -> str:
@@ -103,6 +116,8 @@ def tables() -> dict[str, str]:
         if (HERE / f"{name}.jsonl").exists():
             printed = {cell.name: cell.printed for cell in find_table(paper, number).cells}
             found[name] = _table(_cells(read(name), printed))
+    if (HERE / "defaults.jsonl").exists():
+        found["defaults"] = _table(_defaults(read("defaults")))
     found["headline"] = _table(_headline(read("best")))
     if (HERE / "location30-attacks.jsonl").exists():
         found["location30-attacks"] = _table(_attacks(read("location30-attacks")))
@@ -154,6 +169,24 @@ def _headline(records: list[Record]) -> Iterator[Sequence[str]]:
     for label in sorted({label for label, _ in groups}, reverse=True):
         found = (groups.get((label, epsilon), []) for epsilon in budgets)
         yield label, *(f"{_accuracy(group)} %" if group else "" for group in found)
+
+
+def _defaults(records: list[Record]) -> Iterator[Sequence[str]]:
+    """One row a dataset: what the rule gets, and what tuned settings do."""
+    yield "dataset", "network", "epsilon", "by the rule", "tuned", "tuned settings", "rounds", "core-minutes"
+    for data in dict.fromkeys(record["data"] for record in records):
+        rule, tuned = ([r for r in records if (r["data"], r["label"]) == (data, label)] for label in ("rule", "tuned"))
+        said = (tuned or rule)[0]["recipe"]
+        yield (
+            data,
+            str(rule[0]["model"]),
+            _epsilon(rule, "epsilon"),
+            _accuracy(rule),
+            _accuracy(tuned) if tuned else "the same",
+            f"lr {said['lr']:.3g}, clip {said['max_grad_norm']:g}" if tuned else "the rule's own",
+            str(rule[0]["rounds"]),
+            _minutes(rule),
+        )
 
 
 def _attacks(entries: list[Record]) -> Iterator[Sequence[str]]:

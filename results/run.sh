@@ -21,4 +21,5 @@ reticent compare --config results/location30.toml --seeds 3 --out "$out/location
 for run in "$out"/location30/runs/*-seed0; do
     reticent attack "$run" --models 8
 done
+python results/defaults.py "$out"
 python results/collect.py "$out"

@@ -64,15 +64,23 @@ def test_no_exact_law_costs_more_than_is_charged(eta: float, gamma: float) -> No
         assert np.all(exact <= charged * (1 + 1e-9))
 
 
-def test_a_wrong_price_is_caught() -> None:
-    """One trial's price for the best of many, and the same without the number of trials: an exact law costs more."""
-    eta, gamma, order = 0.0, 0.01, 16.0
-    rare = 1e-4
-    one, other = (np.array([1 - share, share]) for share in (rare * math.e, rare))
-    single = max(divergence(one, other, order), divergence(other, one, order))
+def test_wrong_prices_are_caught() -> None:
+    """One trial's price for the best of many, with or without their number: an exact law costs half as much again."""
+    eta, gamma, order, epsilon = 0.0, 1e-4, 256.0, 0.5
+    seen, better = 0.01, 0.01
+    one = np.array([1 - seen - better, seen, better])
+    other = np.array([0.0, seen * math.exp(-epsilon), better * math.exp(epsilon)])
+    other[0] = 1 - other.sum()
+
+    def trial(orders: Array) -> Array:
+        return np.array([max(divergence(one, other, a), divergence(other, one, a)) for a in orders])
+
     exact = divergence(released(one, eta, gamma), released(other, eta, gamma), order)
-    again = divergence(released(other[::-1], eta, gamma), released(one[::-1], eta, gamma), order)
-    assert max(exact, again) > single * 1.001, "the best of many would be free"
+    (single,) = trial(np.array([order]))
+    (charged,) = best_trial(trial, eta, gamma, np.array([order]), ORDERS)
+    assert exact > 1.5 * single, "the best of many would be free"
+    assert exact > single + math.log(expected_trials(eta, gamma)) / (order - 1), "only their number would be paid"
+    assert exact <= charged
 
 
 def test_a_fixed_number_of_trials_has_no_such_price() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from reticent.errors import ResumeError, SettingError, UnknownName
 from reticent.experiments.compare import Compared, Comparison, read_comparison
+from reticent.experiments.quoting import of_dataset
 from reticent.experiments.record import commit
 
 
@@ -55,7 +56,7 @@ def test_the_first_seed_of_everything_comes_first() -> None:
 def test_a_costly_method_stands_beside_a_dpsgd_that_may_compute_as_many_gradients() -> None:
     jobs = {job.label: job for job in planned(costs={"auto_s": 2.5}).jobs() if job.kind != "plain"}
     assert set(jobs) == {"dpsgd", "dpsgd-2.5x-gradients", "auto_s"}
-    usual, larger = jobs["dpsgd"].recipe.filled(), jobs["dpsgd-2.5x-gradients"].recipe.filled()
+    usual, larger = of_dataset(jobs["dpsgd"].recipe)[0], jobs["dpsgd-2.5x-gradients"].recipe.filled()
     assert larger.batch_size == pytest.approx(2.5 * usual.batch_size)  # type: ignore[operator]
     assert larger.epochs == pytest.approx(2.5 * usual.epochs)  # type: ignore[operator]
     assert larger.epsilon == usual.epsilon

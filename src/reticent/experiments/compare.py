@@ -65,7 +65,7 @@ class Comparison:
     def jobs(self) -> list[Job]:
         """Every run, the first seed of all of them first; what promises no epsilon is run without a budget, once."""
         found = []
-        recipes = dict(self._recipes())
+        recipes, larger = dict(self._recipes()), self._larger()
         for recipe in recipes.values():
             check(recipe.filled())
         for seed in self.seeds:
@@ -75,18 +75,23 @@ class Comparison:
             ]
             for epsilon in self.epsilons:
                 bounded = {label: one for label, one in recipes.items() if not catalogue.promises_nothing(one.method)}
-                found += [_job(label, one, epsilon, seed) for label, one in bounded.items()]
+                found += [_job(label, one, epsilon, seed, cost=larger.get(label)) for label, one in bounded.items()]
         return found
 
     def _recipes(self) -> Iterator[tuple[str, Recipe]]:
         """Every private recipe with its label, baselines first."""
         baseline = self._recipe({"method": BASELINE} | self.variants.get(BASELINE, {}))
         yield BASELINE, baseline
-        for cost in sorted({self._cost(label) for label in self.variants} - {1.0}):
-            yield f"{BASELINE}-{cost:g}x-gradients", _larger(baseline, cost)
+        for label in self._larger():
+            yield label, baseline
         for label, own in self.variants.items():
             if label != BASELINE:
                 yield label, self._recipe({"method": label} | own)
+
+    def _larger(self) -> dict[str, float]:
+        """The labels of a DP-SGD that may compute as many gradients as others do, and how many that is."""
+        costs = sorted({self._cost(label) for label in self.variants} - {1.0})
+        return {f"{BASELINE}-{cost:g}x-gradients": cost for cost in costs}
 
     def _recipe(self, own: Settings) -> Recipe:
         """The recipe of a variant; a clip norm that all share is not for methods that have none."""
@@ -112,15 +117,25 @@ def _check_variant(label: str, own: Settings) -> None:
         raise SettingError(f"{label} has {name} of its own: methods are compared at the same budgets and seeds")
 
 
-def _job(label: str, recipe: Recipe, epsilon: float | None, seed: int, kind: Kind = "private") -> Job:
+def _job(
+    label: str,
+    recipe: Recipe,
+    epsilon: float | None,
+    seed: int,
+    kind: Kind = "private",
+    cost: float | None = None,
+) -> Job:
     budget = "" if epsilon is None else f"-eps{epsilon:g}"
     whole = dataclasses.replace(recipe, epsilon=epsilon, seed=seed)
+    whole = whole if cost is None else _larger(whole, cost)
     return Job(name=f"{label}{budget}-seed{seed}", label=label, recipe=whole, kind=kind)
 
 
 def _larger(recipe: Recipe, cost: float) -> Recipe:
     """The recipe with batches `cost` times as large and as many rounds."""
-    filled, _ = of_dataset(recipe)
+    filled = recipe.filled()
+    if filled.batch_size is None or filled.epochs is None:
+        filled, _ = of_dataset(recipe)
     batch_size, epochs = filled.batch_size or 1.0, filled.epochs or 1.0
     return dataclasses.replace(recipe, batch_size=batch_size * cost, epochs=epochs * cost)
 

@@ -13,6 +13,8 @@ from torch import nn
 from reticent.accounting import BestTrial, Budget, Entry, Event, Guarantee, Ledger, Mark, Spending, calibrate, price
 from reticent.accounting.adjacency import adjacency_of
 from reticent.accounting.selection import LOGARITHMIC, draw_trials, gamma_for
+from reticent.budgets import DatasetBudget
+from reticent.budgets.reserving import Reservation
 from reticent.certificate import Charged
 from reticent.checkpoint import Folder, refuse_changes
 from reticent.errors import SettingError
@@ -58,6 +60,7 @@ def tune(
     max_physical_batch_size: int | None = None,
     folder: str | Path | None = None,
     resume: bool = False,
+    dataset: DatasetBudget | None = None,
     **options: Any,
 ) -> Tuned:
     """Train about `trials` models, each with settings drawn from the choices, and release the best of them.
@@ -65,8 +68,9 @@ def tune(
     The budget covers the whole search (Papernot & Steinke 2022, theorem 2): the number of trials is drawn beforehand
     and stays secret, and so does every model but the best. `judges` score a trial: examples that are public, which
     must be said with `judges_are_public=True`, or private ones, which none of the examples must be: then a noisy count
-    of right answers is part of every trial's cost.
+    of right answers is part of every trial's cost. `dataset` is charged for the whole search before it begins.
 
+    >>> import torch
     >>> x, y = torch.randn(400, 4), torch.randint(0, 2, (400,))
     >>> found = tune(lambda: nn.Linear(4, 2), (x[:300], y[:300]), judges=(x[300:], y[300:]), epsilon=4.0, epochs=1,
     ...              batch_size=100, trials=2, seed=0)
@@ -76,6 +80,8 @@ def tune(
     public = len(as_store(examples)) if size is None else size
     chosen = get(method, **options) if isinstance(method, str) else method
     refuse_unfit(chosen)
+    if size is not None and not judges_are_public:
+        raise SettingError("how many private judges there are is public: with a declared size, take public ones")
     budget = Budget(
         epsilon, default_delta(public) if delta is None else delta, "rdp", adjacency=adjacency_of(size, adjacency)
     )
@@ -103,7 +109,7 @@ def tune(
         eta=eta,
         gamma=gamma_for(trials, eta),
     )
-    return search.go(seed, None if folder is None else Path(folder), resume=resume)
+    return search.go(seed, None if folder is None else Path(folder), resume=resume, dataset=dataset)
 
 
 def refuse_unfit(method: Method) -> None:
@@ -134,7 +140,7 @@ class Search:
     def _event(self, noise: float) -> BestTrial:
         return BestTrial(self.trials.event(noise, self.judges.events), self.eta, self.gamma)
 
-    def go(self, seed: int | None, path: Path | None, *, resume: bool) -> Tuned:
+    def go(self, seed: int | None, path: Path | None, *, resume: bool, dataset: DatasetBudget | None) -> Tuned:
         """Do all trials, or those that a crash left; keep the best one only."""
         folder = Folder(path, resume=resume, seconds=0.0) if path is not None else None
         stored = folder.read() if folder is not None else None
@@ -158,8 +164,13 @@ class Search:
         if stored is not None:
             refuse_changes({"judges": stored["judges"]}, {"judges": state["judges"]})
             state = stored
+        place = None if dataset is None else Reservation(dataset, path, seeded=seed is not None)
+        if place is not None:
+            place.make(self.spending, Spending(), f"tune {self.trials.method.name}", resumed=stored is not None)
         if folder is not None:
             folder.write(state)  # the key must be on disk before anything is made with it
+        if place is not None:
+            place.begin()
         # Charged for the whole search before its first trial: one that is killed has cost as much as one that ends.
         ledger = Ledger(folder.ledger if folder is not None else None)
         ledger.record(Entry(0, 0, self.event, randomness.seal(b"tuning")))
@@ -170,7 +181,8 @@ class Search:
             if folder is not None:
                 folder.write(state)
         _forget(path)
-        return self._finish(state, folder, path, ledger.mark(), seeded=randomness.seeded)
+        promised = self.guarantee(seeded=randomness.seeded)
+        return self._finish(state, folder, path, ledger.mark(), promised if place is None else place.stated(promised))
 
     def _try(self, number: int, state: dict[str, Any], randomness: Randomness, path: Path | None) -> None:
         drawn = randomness.stream(number, "choice")
@@ -183,19 +195,24 @@ class Search:
             state |= {"best": choice, "score": score, "model": dict(model.state_dict())}
         state["done"] = number + 1
 
+    @property
+    def spending(self) -> Spending:
+        """All that the search may release."""
+        return Spending({self.event: 1}, declared=self.trials.declared is not None)
+
     def _finish(
-        self, state: dict[str, Any], folder: Folder | None, path: Path | None, mark: Mark, *, seeded: bool
+        self, state: dict[str, Any], folder: Folder | None, path: Path | None, mark: Mark, promised: Guarantee
     ) -> Tuned:
         model = self.trials.make()
         model.load_state_dict(state["model"])
         spent: dict[Event, int] = {self.event: 1}
         trained = Trained(
             model,
-            self.guarantee(seeded=seeded),
+            promised,
             self.trials.rounds,
             self.trials.rounds,
             charged=Charged(planned=spent, released=spent, ledger=mark, accountant="rdp"),
-            spending=Spending(spent, declared=self.trials.declared is not None),
+            spending=self.spending,
         )
         tuned = self._tuned(trained, state["best"], state["score"])
         if folder is not None and path is not None:

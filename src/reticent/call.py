@@ -18,6 +18,7 @@ from reticent.methods.planning import Plan
 from reticent.normalised import Normalised
 from reticent.origins import MARK
 from reticent.results import Learning
+from reticent.settling import RULED, Settled
 
 NOT_REPEATED = (
     "model",
@@ -75,6 +76,7 @@ class Call:
     asked: Mapping[str, object] = field(repr=False)
     start: Start = field(repr=False)
     plan: Plan
+    settled: Settled
     loss: Loss
     """The one that was given, or else chosen."""
     entries: Iterable[Entry] = field(repr=False)
@@ -102,7 +104,8 @@ class Call:
     def settings(self) -> dict[str, object]:
         """How it was trained: what the same call on other examples is given."""
         named = {name: value for name, value in self.asked.items() if name not in NOT_REPEATED}
-        return {**named, "loss": self.loss, **self.options}
+        numbers = {name: getattr(self.settled.settings, name) for name in RULED}
+        return {**named, **numbers, "loss": self.loss, **self.options}
 
     @property
     def folder(self) -> Path | None:

@@ -124,7 +124,8 @@ def fit(
         if progress is not None:
             progress(run, step)
     about = {**ready.about, "loss": about_loss(run.loss), **settled.to_json()}
-    call = Call(asked_for, start, run.plan, run.loss, run.ledger, curve.told(), time.perf_counter() - began)
+    took = time.perf_counter() - began
+    call = Call(asked_for, start, run.plan, settled, run.loss, run.ledger, curve.told(), took)
     trained = replace(Trained.of(run, about, getattr(examples, "preprocessing", None)), call=call)
     if folder is not None:
         trained.save(folder)

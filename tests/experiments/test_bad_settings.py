@@ -19,7 +19,7 @@ from reticent.experiments.tables import find_table
 from reticent.experiments.training import train
 from reticent.inside import Clip, GradientSum
 from reticent.methods import dpis, dpsgd
-from reticent.report.statement import repeated
+from reticent.report.commands import trained_by
 
 
 def test_false_is_false_however_it_is_written() -> None:
@@ -123,7 +123,7 @@ def test_another_step_length_is_another_run(tmp_path: Path) -> None:
 
 def test_the_command_on_the_page_repeats_the_run() -> None:
     recipe = Recipe(data="digits", epochs=1, momentum=0.0, max_grad_norm=0.3, noise_multiplier=1.0, seed=0).filled()
-    words = repeated(recipe.to_json()).split()[2:]
+    words = trained_by(recipe.to_json()).split()[2:]
     given: dict[str, Any] = {}
     for flag, value in zip(words[::2], words[1::2], strict=True):
         name, said = value.split("=") if flag == "--set" else (flag[2:].replace("-", "_"), value)

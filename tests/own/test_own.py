@@ -173,3 +173,19 @@ def test_shadows_are_charged_to_nobody(mine: Any, tmp_path: Path) -> None:
     assert 0 < before < 1
     trained.attack(**FEW)
     assert budget.share() == before
+
+
+def test_a_run_by_person_is_not_attacked_row_by_row(mine: Any, tmp_path: Path) -> None:
+    trained = mine.fit(tmp_path / "a", groups=torch.arange(150) // 3)
+    assert "private persons" in trained.report().read_text()
+    assert read_result(tmp_path / "a").beyond == ("data", "model", "groups")
+    with pytest.raises(SettingError, match="promises for whole persons"):
+        trained.attack(**FEW)
+
+
+def test_settings_that_nobody_said_are_told_and_repeated(mine: Any, tmp_path: Path) -> None:
+    trained = mine.fit(tmp_path / "a", lr=None, batch_size=None, epochs=None)
+    result = read_result(tmp_path / "a")
+    assert set(result.by_rule) == {"lr", "batch_size", "epochs", "momentum", "average_last"}
+    assert result.recipe["lr"] == trained.about["settings"]["lr"]
+    assert trained.call.settings["epochs"] == trained.about["settings"]["epochs"]

@@ -105,6 +105,11 @@ def own_run(trained: Trained, call: Call) -> OwnRun:
             "attacks and canaries of rt.fit tell one row from another, but this run promises for whole persons: audit "
             "without canaries (canaries=0), or with `reticent train --groups` and `reticent audit`"
         )
+    if trained.guarantee.unit != "example":
+        raise SettingError(
+            "attacks and canaries are about single rows, and this model promises for persons with all their rows: "
+            "audit it without canaries (canaries=0)"
+        )
     model, learned = trained.model, pair(call.asked["examples"], call.model)
     answer = None if learned is None else predict(model, learned[0][:1])
     if learned is None or answer is None or not classified(answer, learned[1]):

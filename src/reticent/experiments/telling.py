@@ -17,13 +17,14 @@ from reticent.experiments.record import about_this_machine, curve_to, from_ledge
 from reticent.fitting import fit
 from reticent.losses import about_loss, cross_entropy
 from reticent.results import Result, name_of
+from reticent.settling import RULED
 from reticent.trained import Trained
 
 UNNAMED = "own data"
 CROSS_ENTROPY = about_loss(cross_entropy)["name"]
 """The one loss that recipes have."""
-BY_NAME = ("epsilon", "size", "adjacency", "epochs", "lr", "momentum", "max_physical_batch_size", "seed")
-"""The settings of a call that a recipe has under the same name; method, delta and batch size follow from the plan."""
+BY_NAME = ("epsilon", "size", "adjacency", "max_physical_batch_size", "seed")
+"""The settings of a call that a recipe has under the same name; the others follow from its plan, or by the rule."""
 
 
 def result_of(trained: Trained, call: Call, folder: Path | None) -> Result:
@@ -41,6 +42,7 @@ def result_of(trained: Trained, call: Call, folder: Path | None) -> Result:
         accuracy_on=on,
         metrics=numbers_in(metrics) or None,
         guarantee=trained.guarantee,
+        by_rule=tuple(call.settled.by_rule),
         rounds=trained.rounds,
         kept=trained.kept,
         noise_multiplier=call.plan.settings.noise_multiplier,
@@ -111,7 +113,7 @@ def settings_of(trained: Trained, call: Call) -> dict[str, object]:
         "method": plan.method.name,
         "options": {name: value for name, value in options.items() if name not in numbers},
         "delta": trained.guarantee.delta,
-        "batch_size": plan.settings.batch_size,
+        **{name: getattr(call.settled.settings, name) for name in RULED},
         **{name: asked[name] for name in BY_NAME},
         **numbers,
     }
@@ -122,7 +124,7 @@ def beyond_recipes(call: Call) -> tuple[str, ...]:
 
     Whatever `fit` takes that has no name in a recipe, and is not as it is by default, is among them.
     """
-    asked, said = call.asked, {*NOT_REPEATED, *BY_NAME, "method", "delta", "batch_size", "loss"}
+    asked, said = call.asked, {*NOT_REPEATED, *BY_NAME, *RULED, "method", "delta", "loss"}
     defaults = {name: one.default for name, one in inspect.signature(fit).parameters.items()}
     others = [name for name in asked if name not in said and asked[name] is not defaults[name]]
     others += [] if isinstance(asked["method"], str) else ["method"]

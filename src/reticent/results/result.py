@@ -9,12 +9,9 @@ from functools import cache
 from typing import ClassVar, Literal
 
 from reticent.accounting import Guarantee
-from reticent.errors import DataError
 from reticent.results.fields import Fields
 from reticent.results.parts import ClassAccuracy, Effort, Learning, LedgerFacts, Machine, PlainSettings, read_guarantee
-
-VERSION = 1
-"""Of the fields and what they mean; files without a version are older than the first."""
+from reticent.results.version import VERSION, refuse_newer
 
 Kind = Literal["private", "plain"]
 Ending = Literal["done", "failed"]
@@ -226,7 +223,7 @@ class Result:
         Errors say `where` it stands; `name` is for a run that does not tell its own.
         """
         told = Fields(data, where)
-        _refuse_newer(told)
+        refuse_newer(told, _known())
         optimizer, recipe = told.part("optimizer"), told.need_part("recipe")
         status = told.choice("status", ENDINGS) or "done"
         # Older answers do not say it, but no other training than the plain one tells of an optimizer.
@@ -283,13 +280,3 @@ def _known() -> frozenset[str]:
         command="",
     )
     return frozenset({**full.answer(), **full.to_json()})
-
-
-def _refuse_newer(told: Fields) -> None:
-    version = told.get("version", int) or 0
-    if version > VERSION:
-        raise DataError(
-            f"{told.where} is a result of version {version}, and this Reticent reads up to version {VERSION}: read it "
-            "with the Reticent that wrote it, or a newer one (pip install --upgrade reticent)"
-        )
-    told.only(_known())

@@ -68,7 +68,8 @@ def open_path(name: str, declared: Declaration) -> Dataset:
     words = (
         "accepted as it was read from the records" if declared.accept else f"by {declared.schema or 'its class names'}"
     )
-    return Dataset(path.stem, train, test, len(found.classes), f"{declared.test or name}, {words}")
+    note = f"{declared.test or name}, {words}"
+    return Dataset(path.stem, train, test, len(found.classes), note, tuple(found.classes))
 
 
 def schema_for(name: str, declared: Declaration) -> Schema | ImageSchema | ArraySchema:

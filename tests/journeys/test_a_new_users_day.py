@@ -40,7 +40,7 @@ def test_a_table_on_the_command_line(adult: Path, tmp_path: Path, look: Look) ->
     answer = json.loads(reticent("train", *said, "--out", "run", "--json", where=tmp_path))
     assert answer["accuracy"] > 0.82, "8,000 people, the defaults"
     assert answer["guarantee"]["status"] == "proved"
-    assert any("schema.toml" in line for line in answer["guarantee"]["assumptions"])
+    assert any("public knowledge (schema.json, declared)" in line for line in answer["guarantee"]["assumptions"])
     reticent("report", "run", where=tmp_path)
     page = look(tmp_path / "run" / "report.html")
     for words in ("epsilon 3.00", "commonest class", "<=50K", "must not be published", "8,000"):

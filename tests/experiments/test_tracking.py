@@ -66,10 +66,10 @@ def test_nothing_in_the_lines_depends_on_the_examples(blobs: tuple[Tensor, Tenso
 
 
 def test_the_schedule_of_a_method_is_told_round_by_round(blobs: tuple[Tensor, Tensor], tmp_path: Path) -> None:
-    method = rt.methods.noise_decay(noise_multiplier=2.0, schedule="step", period=1, k=0.5)
+    method = rt.methods.noise_decay(noise_multiplier=8.0, schedule="step", period=1, k=0.5)
     track(make(blobs, method=method, batch_size=100), tmp_path / "rounds.jsonl")
     noises = [line["noise_multiplier"] for line in read(tmp_path / "rounds.jsonl")]
-    assert noises[0] == 2.0
+    assert noises[0] == 8.0
     assert len(set(noises)) > 2
     assert noises == sorted(noises, reverse=True)
 

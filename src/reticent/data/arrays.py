@@ -84,7 +84,7 @@ def warn_of_missing(x: Any) -> None:
     """Warn of columns in which numbers are missing: an example with one counts for nothing in training."""
     if not isinstance(x, np.ndarray | Tensor) or not len(x):
         return
-    some = torch.as_tensor(np.ascontiguousarray(x[:LOOKED_AT]))
+    some = x[:LOOKED_AT] if isinstance(x, Tensor) else torch.as_tensor(np.ascontiguousarray(x[:LOOKED_AT]))
     if not some.is_floating_point():
         return
     missing = torch.isnan(some.reshape(len(some), -1)).sum(0)

@@ -15,7 +15,8 @@ of how it is cut into rounds. The rule follows from it:
 - step: over so many steps of length `lr clip`, half of the error comes from not having got there and half from noise if
   the way is distance x S (Bassily, Smith & Thakurta 2014). The distance that pays grows a little with S, as what noise
   hides need not be learned: 2.5 (S / 100)^(1/4), found on training examples of Adult, digits and Location-30. In a
-  network each layer moves, so that steps are shorter by the root of their number. No step is longer than 4.
+  network each layer moves, so that steps are shorter by the root of their number. No step is longer
+  than 4, or 0.5 where a number is predicted.
 - the last 15 % of the weights are averaged, which takes the noise of the last steps off.
 """
 
@@ -36,6 +37,8 @@ SMALLEST = 64
 """The batch where the budget would have a smaller one: below, the draw itself is the noise."""
 REACH, GROWTH, LONGEST = 2.5, 0.25, 4.0
 """How far to go at S = 100, by which power of S it grows, and the longest step."""
+LONGEST_REGRESSION = 0.5
+"""The longest step where a number is predicted: beyond 2 over the curvature of a squared error it swings."""
 AVERAGED = 0.15
 ADAM = 0.01
 """Adam's steps have their own scale."""
@@ -59,6 +62,8 @@ class Public:
     noise_multiplier: float | None = None
     max_grad_norm: float = 1.0
     optimizer: str = "sgd"
+    task: str | None = None
+    """What is learned, by the loss: the curvature of squared errors does not fade as that of classes does."""
 
     @property
     def mu(self) -> float:
@@ -149,5 +154,6 @@ def _scale(public: Public, batch_size: float | None, epochs: float | None) -> tu
 
 def _step(public: Public, signal: float, rounds: int) -> float:
     """The learning rate of SGD with momentum; its last digits mean nothing."""
-    length = min(LONGEST, REACH * (signal / 100) ** GROWTH * signal / rounds)
+    longest = LONGEST_REGRESSION if public.task == "regression" else LONGEST
+    length = min(longest, REACH * (signal / 100) ** GROWTH * signal / rounds)
     return float(f"{length / math.sqrt(public.layers) / public.max_grad_norm:.3g}")

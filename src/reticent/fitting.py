@@ -98,7 +98,8 @@ def fit(
     loss = _chosen_loss(model, found, probes) if loss is None else loss
     if check_data:
         _check_labels(model, examples, loss)
-    budget, settled = _settled(asked_for, chosen, len(found) if size is None else size)
+    task = about_loss(per_example(loss, model, *readable(found, model, probes)[1:]))["task"]
+    budget, settled = _settled(asked_for, chosen, len(found) if size is None else size, task)
     settings = settled.settings
     made = make_optimizer(optimizer or chosen.optimizer, model, settings.lr, settings.momentum)
     ready = prepared(model, found, asked, budget)
@@ -139,7 +140,7 @@ def _chosen_loss(model: nn.Module, examples: Any, probes: Batch | None) -> LossL
     return loss
 
 
-def _settled(asked: dict[str, Any], method: Method, public: int) -> tuple[Budget | None, Settled]:
+def _settled(asked: dict[str, Any], method: Method, public: int, task: str | None) -> tuple[Budget | None, Settled]:
     """The budget, and the settings that follow from it and from what was said."""
     epsilon, delta = asked["epsilon"], asked["delta"]
     bound = default_delta(public) if delta is None else delta
@@ -148,7 +149,7 @@ def _settled(asked: dict[str, Any], method: Method, public: int) -> tuple[Budget
     said = {name: asked[name] for name in RULED}
     if asked["optimizer"] is not None and said["average_last"] is None:
         said["average_last"] = 0.0  # whoever brings steps of their own gets them as they are
-    return budget, settle(said, asked["model"], method, size=public, budget=budget)
+    return budget, settle(said, asked["model"], method, size=public, budget=budget, task=task)
 
 
 def _without_options(method: Method, options: dict[str, Any]) -> Method:

@@ -36,6 +36,7 @@ def settle(
     size: int,
     budget: Budget | None,
     optimizer: str | None = None,
+    task: str | None = None,
 ) -> Settled:
     """Complete what was said: by what suits the method everywhere, then by the rule.
 
@@ -53,12 +54,18 @@ def settle(
         value = said.get(name) if said.get(name) is not None else habits.get(name)
         if value is not None:
             given[name] = float(value)
-    public = public_of(model, method, size=size, budget=budget, optimizer=optimizer)
+    public = public_of(model, method, size=size, budget=budget, optimizer=optimizer, task=task)
     return Settled(choose(public, **given), tuple(name for name in RULED if said.get(name) is None))
 
 
 def public_of(
-    model: nn.Module, method: Method, *, size: int, budget: Budget | None, optimizer: str | None = None
+    model: nn.Module,
+    method: Method,
+    *,
+    size: int,
+    budget: Budget | None,
+    optimizer: str | None = None,
+    task: str | None = None,
 ) -> Public:
     """The public numbers of a run: none of them depends on what the examples say.
 
@@ -76,4 +83,5 @@ def public_of(
         noise_multiplier=method.noise_multiplier,
         max_grad_norm=method.max_grad_norm,
         optimizer=optimizer or method.optimizer,
+        task=task,
     )

@@ -25,11 +25,11 @@ Look = Callable[[Path], str]
 
 @pytest.fixture(scope="session")
 def adult(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with train.csv and test.csv: 3,000 and 1,000 people of the Adult data, as an export would hold them."""
+    """A folder with train.csv and test.csv: 8,000 and 2,000 people of the Adult data, as an export would hold them."""
     source, place = data_folder() / "adult", tmp_path_factory.mktemp("adult")
     if not (source / "adult.data.gz").exists():
         pytest.skip("the Adult data are not here: `reticent data get adult`, or set RETICENT_DATA")
-    for part, file, rows in (("train", "adult.data.gz", 3000), ("test", "adult.test.gz", 1000)):
+    for part, file, rows in (("train", "adult.data.gz", 8000), ("test", "adult.test.gz", 2000)):
         with gzip.open(source / file, "rt") as found:
             lines = [line.strip().rstrip(".").replace(", ", ",") for line in found if line[:1].isdigit()]
         (place / f"{part}.csv").write_text("\n".join([NAMES, *lines[:rows]]) + "\n")

@@ -1,4 +1,4 @@
-"""A new user's day, from a file to a page, as the README tells it: real processes, real people's data, a real browser."""
+"""A new user's day, from a file to a page: real processes, real people's data, a real browser."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ def test_a_table_on_the_command_line(adult: Path, tmp_path: Path, look: Look) ->
     (tmp_path / "schema.toml").write_text(reticent("data", "schema", "train.csv", where=tmp_path))
     said = ["--data", "train.csv", "--schema", "schema.toml", "--test-data", "test.csv", "--epsilon", 3, "--seed", 0]
     answer = json.loads(reticent("train", *said, "--out", "run", "--json", where=tmp_path))
-    assert answer["accuracy"] > 0.8, "3,000 people, the defaults"
+    assert answer["accuracy"] > 0.82, "8,000 people, the defaults"
     assert answer["guarantee"]["status"] == "proved"
-    assert any("schema.toml" in line for line in answer["guarantee"]["assumptions"])
+    assert any("public knowledge (schema.json, declared)" in line for line in answer["guarantee"]["assumptions"])
     reticent("report", "run", where=tmp_path)
     page = look(tmp_path / "run" / "report.html")
-    for words in ("epsilon 3.00", "commonest class", "<=50K", "must not be published", "32,561"):
-        assert (words in page) == (words != "32,561"), words
+    for words in ("epsilon 3.00", "commonest class", "<=50K", "must not be published", "8,000"):
+        assert words in page, words
     assert "ok    price" in reticent("verify", "run", where=tmp_path)
     predicted = reticent("predict", "run", "test.csv", where=tmp_path).split()
-    assert len(predicted) == 1001
+    assert len(predicted) == 2001
     assert set(predicted[1:]) == {"<=50K", ">50K"}
     reticent("export", "run", "model", where=tmp_path)
     plain = "import sys, model; assert not [name for name in sys.modules if name.startswith('reticent')]"
@@ -64,7 +64,7 @@ def test_the_same_from_a_data_frame(adult: Path, tmp_path: Path, look: Look) -> 
     folder = tmp_path / "run"
     trained = rt.fit(model, people, epsilon=3.0, seed=0, folder=folder, test=test, name="Adult")
     told = trained.evaluate(test.x, test.y)
-    assert told["accuracy"] > 0.8 > told["baseline_accuracy"]
+    assert told["accuracy"] > 0.82 > told["baseline_accuracy"]
     assert set(trained.predict(others)) == {"<=50K", ">50K"}
     assert rt.verify(folder).ok
     page = look(trained.report(tmp_path / "page.html"))
@@ -130,7 +130,7 @@ def test_killed_and_resumed(tmp_path: Path) -> None:
         "x, y = torch.randn(600, 6), torch.randint(0, 2, (600,))\n"
         "model = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))\n"
         "tell = lambda run, step: print(step.number, flush=True)\n"
-        "trained = rt.fit(model, (x, y), epsilon=3.0, epochs=30, batch_size=50, lr=0.1, seed=0, progress=tell,\n"
+        "trained = rt.fit(model, (x, y), epsilon=3.0, epochs=8, batch_size=50, lr=0.1, seed=0, progress=tell,\n"
         "                 folder=sys.argv[1], resume=True)\n"
         "print(trained.guarantee.epsilon, [float(p.sum()) for p in model.parameters()])\n"
     )
@@ -163,8 +163,8 @@ def test_attacked_with_a_verdict(tmp_path: Path, look: Look) -> None:
         folder=tmp_path / "run",
     )
     report = trained.attack(shadows=8)
-    assert report.verdict.endswith(".")
-    assert report.verdict.split(".")[0] in look(trained.report(tmp_path / "page.html"))
+    assert report.sentence.startswith("No attack did better than guessing")
+    assert report.sentence.split(";")[0] in look(trained.report(tmp_path / "page.html"))
 
 
 def test_an_edited_certificate_is_found_out(tmp_path: Path) -> None:

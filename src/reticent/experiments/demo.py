@@ -13,7 +13,8 @@ from reticent.experiments.sweep import Watcher
 from reticent.experiments.training import prepare, train
 from reticent.results import Result
 
-EPSILONS = (1.0, 3.0)
+EPSILONS = (1.5, 3.0)
+"""Every method can be planned for both."""
 EPSILON = EPSILONS[-1]
 """Of the run that is broken off, and of the one that is attacked."""
 

@@ -31,11 +31,11 @@ class Picking:
     @property
     def sentence(self) -> str:
         """The warning in full."""
-        more = f" ({self.unproved} more prove nothing)" if self.unproved else ""
+        more = f" ({self.unproved} more prove{'s' * (self.unproved == 1)} nothing)" if self.unproved else ""
         return (
             f"Budgets add up: whoever picks a row for its accuracy here spends {self.cost}, the sum over all "
             f"{self.runs} private runs{more}, not that row's alone. To pay once, settle on a method "
-            "beforehand, compare on public data, or let the choice itself be private."
+            "beforehand, compare on public data, or let the choice itself be private (`reticent tune`)."
         )
 
     def to_json(self) -> dict[str, object]:

@@ -87,7 +87,17 @@ def _lines(entries: Iterable[Record]) -> str:
 
 def _slim(record: Record) -> Record:
     """What a reader needs to check or repeat a run."""
-    dropped = ("classes", "epsilon_by_round", "stages", "warnings", "error", "status", "wall_seconds", "optimizer")
+    dropped = (
+        "sha256",
+        "classes",
+        "epsilon_by_round",
+        "stages",
+        "warnings",
+        "error",
+        "status",
+        "wall_seconds",
+        "optimizer",
+    )
     recipe = {name: value for name, value in record["recipe"].items() if value is not None and value != {}}
     recipe.pop("data_folder", None)
     return {name: value for name, value in record.items() if name not in dropped} | {"recipe": recipe}

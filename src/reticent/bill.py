@@ -45,7 +45,10 @@ class Bill:
     def guarantee(self, *, seeded: bool, generator: str) -> Guarantee:
         """What may be said of the run and of all that its weights come from."""
         promised = self.beginning.stated(self.plan.guarantee(seeded=seeded, generator=generator, assumes=self.assumes))
-        return promised if self.reservation is None else self.reservation.stated(promised)
+        # Runs before this one may have been charged elsewhere: then the cap of the dataset says nothing of the weights.
+        if self.reservation is None or self.beginning.past:
+            return promised
+        return self.reservation.stated(promised)
 
     def spent(self, rounds: int) -> float:
         """Epsilon if exactly so many rounds had been planned; no guarantee."""

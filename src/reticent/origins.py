@@ -135,12 +135,26 @@ def _refuse_spent(before: Price, budget: Budget | None) -> None:
         )
 
 
-def mark(model: nn.Module, spending: Spending) -> None:
-    """Write into every module with something to train what its weights will have cost."""
+def mark(model: nn.Module, spending: Spending, *, everything: bool = False) -> None:
+    """Write into every module with something to train what its weights will have cost.
+
+    With `everything`, into frozen ones too, and into those that hold released numbers in buffers.
+    """
     said = json.dumps(spending.to_json())
     for module in model.modules():
-        if any(part.requires_grad for part in module.parameters()):
+        held = any(part.requires_grad for part in module.parameters())
+        if held or (everything and len(module.state_dict()) > 0):
             vars(module)[MARK] = said
+
+
+def refuse_trained_on(model: nn.Module, spending: Spending) -> None:
+    """Refuse to speak for weights that a later run has trained on: they cost more than is said."""
+    marks = {vars(module)[MARK] for module in model.modules() if MARK in vars(module)}
+    if marks and spending != UNKNOWN_SPENDING and json.dumps(spending.to_json()) not in marks:
+        raise SettingError(
+            "another run has trained this model since: this guarantee is not for its weights any more. Save what came "
+            "of the last run, or save before training on"
+        )
 
 
 def refuse_unsaid(model: nn.Module, initial: Initial) -> None:

@@ -204,7 +204,7 @@ class Run:
         if self._folder is not None:
             self._folder.refuse_if_lost()
         if before.number == 0:
-            mark(self.model, self.spending)
+            mark(self.model, self.spending, everything=bool(self.plan.already))
         try:
             self._standing = self._loop.round(before)
         except ResumeError:
@@ -293,7 +293,7 @@ class Run:
         self._average.count, self._average.value = tree["average"]
         self._vault.memory.update(tree.get("memory", {}))
         self.model.load_state_dict(tree["model"])
-        mark(self.model, self.spending)
+        mark(self.model, self.spending, everything=bool(self.plan.already))
         self.optimizer.load_state_dict(tree["optimizer"])
         if self.scheduler is not None:
             self.scheduler.load_state_dict(tree["scheduler"])

@@ -32,7 +32,7 @@ from reticent.errors import DataError, FileWarning, ResumeError
 from reticent.evaluating import evaluate, predict
 from reticent.models import Blueprint
 from reticent.normalised import in_front
-from reticent.origins import mark
+from reticent.origins import mark, refuse_trained_on
 from reticent.results.fields import Fields
 from reticent.run import Run
 
@@ -155,6 +155,7 @@ class Trained:
         The card holds the checksums of the weights, of what is written `beside` them, and of the ledgers found there.
         """
         path = Path(folder)
+        refuse_trained_on(self.model, self.spending)
         make_folder(path)
         ledgers = self._ledgers(path)
         weights = {name: part.detach().cpu().contiguous().clone() for name, part in self.model.state_dict().items()}
@@ -220,7 +221,7 @@ def load(folder: str | Path, model: nn.Module | None = None) -> Trained:
     except SafetensorError as error:
         raise ResumeError(f"{path / WEIGHTS} is damaged: {error}. Bring it back as it was.") from error
     known, reading = dict(card.about), _reading(about, path)
-    mark(model, card.spending)
+    mark(model, card.spending, everything=True)
     return Trained(
         model, card.guarantee, card.rounds, card.kept, known, card.charged, reading, card.spending, folder=path
     )

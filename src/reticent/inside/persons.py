@@ -177,6 +177,8 @@ def _widths(counts: Numbers, most: int | None) -> Numbers:
 
 def _numbered(groups: Any, rows: int) -> Numbers:
     """Whose each row is, persons numbered from 0."""
+    if isinstance(groups, list | tuple):  # an array of names would take nan for a name
+        groups = np.array(groups, dtype=object)
     names = groups.detach().cpu().numpy() if isinstance(groups, Tensor) else np.asarray(groups)
     if names.shape != (rows,):
         raise DataError(f"groups must say of each of the {rows} rows whose it is, but has the shape {names.shape}")
@@ -185,7 +187,7 @@ def _numbered(groups: Any, rows: int) -> Numbers:
         missing = any(name is None or name != name for name in names)  # as nan is
         found = np.array([known.setdefault(name, len(known)) for name in names], np.int64)
     else:
-        missing = names.dtype.kind == "f" and bool(np.isnan(names).any())
+        missing = names.dtype.kind in "fMm" and not np.array_equal(names, names)  # neither nan nor NaT is itself
         found = np.unique(names, return_inverse=True)[1].astype(np.int64)
     if missing:
         raise DataError("groups does not say of every row whose it is: leave such rows out, or give each a name")

@@ -23,6 +23,7 @@ from reticent.losses import LossLike, cross_entropy
 from reticent.methods import Method, get, plan
 from reticent.methods.planning import default_delta
 from reticent.methods.solving import rounds_in
+from reticent.origins import mark
 from reticent.settling import settle
 from reticent.trained import Trained, load
 from reticent.tuning.choices import Choice, check, usual
@@ -78,6 +79,8 @@ def tune(
     (True, ['average_last', 'lr', 'max_grad_norm', 'momentum'])
     """
     public = len(as_store(examples)) if size is None else size
+    if options and not isinstance(method, str):
+        raise SettingError(f"options {sorted(options)} go with a method's name; a Method carries its own")
     chosen = get(method, **options) if isinstance(method, str) else method
     refuse_unfit(chosen)
     if size is not None and not judges_are_public:
@@ -201,17 +204,18 @@ class Search:
         return Spending({self.event: 1}, declared=self.trials.declared is not None)
 
     def _finish(
-        self, state: dict[str, Any], folder: Folder | None, path: Path | None, mark: Mark, promised: Guarantee
+        self, state: dict[str, Any], folder: Folder | None, path: Path | None, ended: Mark, promised: Guarantee
     ) -> Tuned:
         model = self.trials.make()
         model.load_state_dict(state["model"])
+        mark(model, self.spending, everything=True)
         spent: dict[Event, int] = {self.event: 1}
         trained = Trained(
             model,
             promised,
             self.trials.rounds,
             self.trials.rounds,
-            charged=Charged(planned=spent, released=spent, ledger=mark, accountant="rdp"),
+            charged=Charged(planned=spent, released=spent, ledger=ended, accountant="rdp"),
             spending=self.spending,
         )
         tuned = self._tuned(trained, state["best"], state["score"])
@@ -232,7 +236,7 @@ class Search:
             rounds=self.trials.rounds,
             delta=self.budget.delta,
             adjacency=self.budget.adjacency,
-        ).guarantee(seeded=seeded)
+        ).guarantee(seeded=seeded, assumes=tuple(getattr(self.trials.examples, "assumes", ())))
         return Guarantee.of(
             cost,
             route="best_trial",

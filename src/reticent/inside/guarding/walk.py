@@ -29,6 +29,9 @@ _TABLES = frozenset({"_parameters", "_buffers", "_modules"})
 _CLOSED = frozenset({"torch", "numpy", "reticent"}) | sys.stdlib_module_names
 """What belongs to these is not looked into: modules, containers, tensors and arrays of theirs are."""
 
+_AROUND_LOSSES = ("reticent.losses", "reticent.gradients.grouped")
+"""Of ours, what holds a loss of the user's is looked into."""
+
 _ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device, ModuleType, CodeType})
 
 
@@ -130,7 +133,8 @@ def _name(key: object) -> str:
 
 def _open(thing: type | FunctionType) -> bool:
     """Whether a class or function is the user's own."""
-    return (getattr(thing, "__module__", None) or "").partition(".")[0] not in _CLOSED
+    home = getattr(thing, "__module__", None) or ""
+    return home.partition(".")[0] not in _CLOSED or home.startswith(_AROUND_LOSSES)
 
 
 def _readable(kind: type) -> bool:

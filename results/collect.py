@@ -72,7 +72,8 @@ def collect(out: Path) -> None:
 
 def _collect_defaults(folder: Path) -> None:
     """The runs by the rule and by tuned settings, and, apart from them, what the search saw on examples set aside."""
-    records = [json.loads(path.read_text()) for path in sorted(folder.glob("*/runs/*/record.json"))]
+    whole = [place.parent for place in sorted(folder.glob("*/complete"))]
+    records = [json.loads(path.read_text()) for cell in whole for path in sorted(cell.glob("runs/*/record.json"))]
     shown = [record for record in records if record["status"] == "done" and record["label"] != "search"]
     if shown:
         lines = ({"command": trained_by(record["recipe"])} | _slim(record) for record in shown)

@@ -79,9 +79,10 @@ def run(cell: Cell, out: Path) -> None:
     best = max(scored, key=scored.__getitem__)
     if best == (1.0, 1.0):
         print(f"{cell.recipe.data}: the best is the rule's own, which has run", flush=True)
-        return
-    for seed in SEEDS:
-        done(f"tuned-seed{seed}", "tuned", changed(replace(cell.recipe, seed=seed), *best), out)
+    else:
+        for seed in SEEDS:
+            done(f"tuned-seed{seed}", "tuned", changed(replace(cell.recipe, seed=seed), *best), out)
+    (out / "complete").touch()
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -86,9 +85,24 @@ def ours(case: Case) -> Step:
     def step() -> None:
         norms_and_sum(model, per_example_loss, batch, clip, into=flat.into)
         lattice = Lattice.of(sensitivity=CLIP, std=NOISE * CLIP, size=flat.total.numel())
-        flat.take(case.batch, lattice.noised(flat.total, partial(randomness.stream, next(rounds), "noise", 0)))
+        flat.take(case.batch, lattice.noised(flat.total, randomness.at(next(rounds), "noise", 0)))
 
     return step
+
+
+def ours_whole_run(case: Case) -> Step:
+    """A round of `rt.Run`: draw, guard, gradients, ledger (in memory), noise, torch's optimizer."""
+    import warnings
+
+    import reticent as rt
+    from reticent.errors import PrivacyWarning
+
+    warnings.filterwarnings("ignore", category=PrivacyWarning)  # nothing private is trained on
+    model, batch = case.build(), case.examples()
+    optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
+    method = rt.methods.dpsgd(noise_multiplier=NOISE, max_grad_norm=CLIP)
+    run = rt.Run(model, optimizer, batch, method=method, batch_size=case.batch, rounds=100_000, seed=0)
+    return run.step
 
 
 def vmap_grad(case: Case) -> Step:
@@ -184,6 +198,7 @@ PEERS: dict[str, Callable[[Case], Step]] = {
     "sgd again": sgd,  # the same work twice: what differs is noise
     "sgd channels last": sgd_channels_last,
     "ours": ours,
+    "ours, whole run": ours_whole_run,
     "opacus hooks": opacus_hooks,
     "opacus ghost": opacus_ghost,
     "vmap": vmap_grad,

@@ -198,7 +198,7 @@ PEERS: dict[str, Callable[[Case], Step]] = {
     "sgd again": sgd,  # the same work twice: what differs is noise
     "sgd channels last": sgd_channels_last,
     "ours": ours,
-    "ours, whole run": ours_whole_run,
+    "ours in a run": ours_whole_run,
     "opacus hooks": opacus_hooks,
     "opacus ghost": opacus_ghost,
     "vmap": vmap_grad,

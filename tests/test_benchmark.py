@@ -9,7 +9,7 @@ from torch import nn
 SMALL = Case(lambda: nn.Sequential(nn.Flatten(), nn.Linear(4, 3)), (4,), 8, classes=3)
 
 
-@pytest.mark.parametrize("peer", ["sgd", "ours", "ours, whole run", "vmap"])
+@pytest.mark.parametrize("peer", ["sgd", "ours", "ours in a run", "vmap"])
 def test_a_peer_that_needs_no_other_package_steps(peer):
     torch.manual_seed(0)
     step = PEERS[peer](SMALL)

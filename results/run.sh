@@ -10,6 +10,10 @@ reticent reproduce handcrafted --table best --cells "*mnist-linear*,*mnist-cnn*"
 reticent reproduce handcrafted --table best --cells "*mnist-end-to-end*" --seeds 3 --out "$out/end-to-end"
 reticent reproduce results/best.toml --table best --seeds 3 --out "$out/best"
 reticent reproduce results/ablation.toml --table parts --seeds 3 --out "$out/ablation"
+for table in linear networks; do
+    reticent reproduce results/steps.toml --table "$table" --seeds 1 --out "$out/steps-$table"
+done
+python results/steps.py "$out"
 for data in fashion-mnist mnist; do
     reticent compare --config results/methods.toml --data "$data" --seeds 3 --out "$out/methods-$data"
 done

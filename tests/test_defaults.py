@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from statistics import fmean
+from statistics import NormalDist, fmean
 from typing import Any
 
 import pytest
@@ -100,6 +100,18 @@ def test_every_choice_can_be_run(size: int, parameters: int, epsilon: float | No
     assert 0 < found.batch_size <= size
     assert FEWEST <= found.rounds <= MOST
     assert 0 < found.lr <= LONGEST
+
+
+def test_signs_go_as_far_as_sgd_with_momentum_does_on_the_same_noise() -> None:
+    """Where noise hides the signal: ten steps of momentum 0.9 are one, and a mean sign is sqrt(2/pi) signal / noise."""
+    sgd, sign = choose(PUBLIC), choose(replace(PUBLIC, signs=True), momentum=0.0)
+    noise, signal = PUBLIC.noise(sgd.batch_size, sgd.rounds) / sgd.batch_size, 1e-6
+    mean_sign = 2 * NormalDist().cdf(signal / noise) - 1
+    assert sign.lr * mean_sign == pytest.approx(sgd.lr * signal / (1 - sgd.momentum), rel=0.01)
+    summed = choose(replace(PUBLIC, signs=True))
+    assert summed.lr == pytest.approx(sign.lr / 10, rel=0.01), "momentum makes the same way of shorter steps"
+    assert choose(replace(PUBLIC, signs=True, optimizer="adam")).lr == sign.lr
+    assert choose(replace(PUBLIC, signs=True, noise_multiplier=0.0), momentum=0.0).lr > 0
 
 
 def test_more_privacy_is_a_weaker_signal() -> None:

@@ -17,6 +17,8 @@ of how it is cut into rounds. The rule follows from it:
   hides need not be learned: 2.5 (S / 100)^(1/4), found on training examples of Adult, digits and Location-30. In a
   network each layer moves, so that steps are shorter by the root of their number. No step is longer
   than 4, or 0.5 where a number is predicted.
+- a step by signs goes as far on average if its length is that of SGD's on the noise: a coordinate of small signal m and
+  noise s has the mean sign sqrt(2/pi) m / s, and momentum 0.9 makes ten steps of SGD's one.
 - the last 15 % of the weights are averaged, which takes the noise of the last steps off.
 """
 
@@ -42,6 +44,8 @@ LONGEST_REGRESSION = 0.5
 AVERAGED = 0.15
 ADAM = 0.01
 """Adam's steps have their own scale."""
+LEAST_SPREAD = 0.01
+"""A coordinate of a mean gradient is not taken to be smaller, over that of a unit vector: where noise is 0."""
 UNBOUNDED_MU = 1.0
 """For a run without a budget: that of epsilon 4 or so."""
 
@@ -64,6 +68,8 @@ class Public:
     optimizer: str = "sgd"
     task: str | None = None
     """What is learned, by the loss: the curvature of squared errors does not fade as that of classes does."""
+    signs: bool = False
+    """Whether only the signs of the released mean are followed."""
 
     @property
     def mu(self) -> float:
@@ -81,6 +87,10 @@ class Public:
         """The signal-to-noise ratio S of such a run."""
         noise = self.noise(batch_size, rounds) * math.sqrt(self.parameters)
         return math.sqrt(rounds) * batch_size / noise if noise else math.inf
+
+    def spread(self, batch_size: float, rounds: int) -> float:
+        """How large a coordinate of a released mean is, in units of the clip norm: noise for the most part."""
+        return max(self.noise(batch_size, rounds) / batch_size, LEAST_SPREAD / math.sqrt(self.parameters))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,12 +137,21 @@ def choose(
     batch_size = min(batch_size, public.size)
     rounds = rounds_in(epochs, public.size, batch_size)
     signal = public.signal(batch_size, rounds)
-    ruled = public.optimizer == "sgd" and lr is None
+    momentum = MOMENTUM if momentum is None else momentum
+    if lr is not None:
+        step = lr
+    elif public.signs:  # Adam makes an average of signs, which is as long as one of them
+        summed = momentum if public.optimizer == "sgd" else 0.0
+        step = _sign_step(public, signal, rounds, public.spread(batch_size, rounds), summed)
+    elif public.optimizer != "sgd":
+        step = ADAM
+    else:
+        step = _step(public, signal, rounds)
     return Chosen(
         batch_size=batch_size,
         epochs=epochs,
-        lr=lr if lr is not None else _step(public, signal, rounds) if ruled else ADAM,
-        momentum=MOMENTUM if momentum is None else momentum,
+        lr=step,
+        momentum=momentum,
         average_last=average_last if average_last is not None else AVERAGED if lr is None else 0.0,
         rounds=rounds,
         signal=signal,
@@ -154,6 +173,17 @@ def _scale(public: Public, batch_size: float | None, epochs: float | None) -> tu
 
 def _step(public: Public, signal: float, rounds: int) -> float:
     """The learning rate of SGD with momentum; its last digits mean nothing."""
+    return float(f"{_length(public, signal, rounds) / public.max_grad_norm:.3g}")
+
+
+def _sign_step(public: Public, signal: float, rounds: int, spread: float, momentum: float) -> float:
+    """The learning rate of steps by signs, which have no scale of their own: that of SGD's steps on such noise."""
+    as_many = (1 - momentum) / (1 - MOMENTUM)
+    return float(f"{math.sqrt(math.pi / 2) * _length(public, signal, rounds) * spread * as_many:.3g}")
+
+
+def _length(public: Public, signal: float, rounds: int) -> float:
+    """How long a step of SGD with momentum is, in units of the clip norm."""
     longest = LONGEST_REGRESSION if public.task == "regression" else LONGEST
-    length = min(longest, REACH * (signal / 100) ** GROWTH * signal / rounds)
-    return float(f"{length / math.sqrt(public.layers) / public.max_grad_norm:.3g}")
+    length: float = min(longest, REACH * (signal / 100) ** GROWTH * signal / rounds)
+    return length / math.sqrt(public.layers)

@@ -11,6 +11,7 @@ from reticent.accounting import Budget
 from reticent.defaults import Chosen, Public, choose
 from reticent.inside import Everyone
 from reticent.methods import Method, abouts
+from reticent.outside import Sign
 
 RULED = ("batch_size", "epochs", "lr", "momentum", "average_last")
 """What the rule has an answer for."""
@@ -84,4 +85,5 @@ def public_of(
         max_grad_norm=method.max_grad_norm,
         optimizer=optimizer or method.optimizer,
         task=task,
+        signs=isinstance(method.direction, Sign),
     )

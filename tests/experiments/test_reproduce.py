@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from reticent.cli import app
 from reticent.errors import SettingError, UnknownName
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.reproduce import beside, jobs_of, minutes_of
+from reticent.experiments.request import method_of
 from reticent.experiments.tables import TableCell, find_table, papers, read_tables
 from reticent.results import Effort, Result
 
@@ -74,6 +76,16 @@ def test_every_cell_of_every_paper_is_a_run_that_can_begin() -> None:
             for cell in table.cells:
                 assert 0 < (cell.printed or 0) < 100, cell.name
                 assert cell.minutes is not None, cell.name
+
+
+def test_the_steps_are_chosen_with_the_same_effort_and_without_the_test_examples() -> None:
+    for table in read_tables("results/steps.toml")[1]:
+        jobs_of(table.cells, 1, "proved")
+        tried = Counter((cell.row, cell.recipe.epsilon) for cell in table.cells)
+        assert len(set(tried.values())) == 1
+        for cell in table.cells:
+            method_of(cell.recipe)
+            assert cell.recipe.validation == (5000 if cell.recipe.data == "imdb" else 10_000)
 
 
 def test_a_column_has_its_own_settings(small: str) -> None:

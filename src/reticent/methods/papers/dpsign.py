@@ -34,7 +34,7 @@ ABOUT = (
     About(
         name="dpsign_sgd",
         make=dpsign_sgd,
-        preset={"lr": 0.005, "momentum": 0.0},
+        preset={"momentum": 0.0},
         title="DPSignSGD",
         paper="Ghosh & Das 2024, bottlenecked backpropagation",
         changes="direction: the sign of the noisy sum",
@@ -45,7 +45,6 @@ ABOUT = (
     About(
         name="dpsign_adam",
         make=dpsign_adam,
-        preset={"lr": 0.005},
         title="DPSignAdam",
         paper="Ghosh & Das 2024, bottlenecked backpropagation",
         changes="direction and optimizer: Adam fed with signs",

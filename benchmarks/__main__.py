@@ -13,6 +13,7 @@ from benchmarks.models import CASES
 from benchmarks.peers import PEERS
 from benchmarks.race import race
 from benchmarks.tables import made_by, write_plot, write_table
+from benchmarks.worker import CLOCKS
 from reticent.experiments.record import about_this_machine
 
 
@@ -23,6 +24,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--curves", default=",".join(CURVES), help="which growth curves, or `none`")
     parser.add_argument("--malloc", default="default,tuned", help="allocator settings to run under")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--clock", choices=CLOCKS, default="wall", help="cpu: for one thread on a busy machine")
     parser.add_argument("--rounds", type=int, default=7, help="turns of each peer")
     parser.add_argument("--seconds", type=float, default=1.0, help="how long a turn lasts, about")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
@@ -39,18 +41,19 @@ def main() -> None:
     records = [json.loads(line) for line in store.read_text().splitlines()] if store.exists() else []
     for case in filter(None, asked.cases.split(",")):
         for malloc in asked.malloc.split(","):
-            here = (case, malloc, asked.threads)
-            if not asked.again and any((r["case"], r["malloc"], r["threads"]) == here for r in records):
+            here = (case, malloc, asked.threads, asked.clock)
+            if not asked.again and any(_setting(record) == here for record in records):
                 continue
             found = race(
                 case,
                 asked.peers.split(","),
                 threads=asked.threads,
                 malloc=malloc,
+                clock=asked.clock,
                 rounds=asked.rounds,
                 seconds=asked.seconds,
             )
-            others = [r for r in records if (r["case"], r["malloc"], r["threads"]) != here]
+            others = [record for record in records if _setting(record) != here]
             records = others + [about | record for record in found]
             store.write_text("".join(json.dumps(record) + "\n" for record in records))
             for record in found:
@@ -61,6 +64,10 @@ def main() -> None:
         write_table(records, asked.out / "table.md")
         write_plot(records, asked.out / "plot.svg")
         print(f"wrote {asked.out / 'table.md'} and {asked.out / 'plot.svg'}")
+
+
+def _setting(record: dict) -> tuple[str, str, int, str]:
+    return record["case"], record["malloc"], record["threads"], record["clock"]
 
 
 def _line(record: dict) -> str:

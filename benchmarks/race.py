@@ -36,20 +36,22 @@ class Runner:
         return json.loads(line) if line.strip() else {"absent": "died"}
 
 
-def start(case: str, peer: str, threads: int, malloc: str) -> Runner:
+def start(case: str, peer: str, threads: int, malloc: str, clock: str) -> Runner:
     env = os.environ | {"OMP_NUM_THREADS": str(threads)} | (TUNED if malloc == "tuned" else {})
-    command = [sys.executable, "-m", "benchmarks.worker", case, peer, str(threads)]
+    command = [sys.executable, "-m", "benchmarks.worker", case, peer, str(threads), clock]
     pipe = subprocess.PIPE
     return Runner(
         peer, subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, env=env)
     )
 
 
-def race(case: str, peers: list[str], *, threads: int, malloc: str, rounds: int, seconds: float) -> list[dict]:
+def race(
+    case: str, peers: list[str], *, threads: int, malloc: str, clock: str, rounds: int, seconds: float
+) -> list[dict]:
     """Give one record a peer: median time, ratio to plain SGD, peak memory; or why it is absent."""
     runners, records = [], []
     for peer in peers:
-        runner = start(case, peer, threads, malloc)
+        runner = start(case, peer, threads, malloc, clock)
         answer = runner.answer()
         if "absent" in answer:
             records.append({"peer": peer, "absent": answer["absent"]})
@@ -82,7 +84,7 @@ def race(case: str, peers: list[str], *, threads: int, malloc: str, rounds: int,
                 "peak": peak,
             }
         )
-    shared = {"case": case, "threads": threads, "malloc": malloc}
+    shared = {"case": case, "threads": threads, "malloc": malloc, "clock": clock}
     base = next((record["ms"] for record in records if record["peer"] == "sgd" and "ms" in record), None)
     for record in records:
         record |= shared

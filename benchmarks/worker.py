@@ -8,13 +8,12 @@ import resource
 import sys
 import time
 
-
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 """CPU time is the fairer one with a single thread on a busy machine; with several, those that wait count too."""
 
 
 def serve(case: str, peer: str, threads: int, clock: str) -> None:
-    """Answer `steps n` with n times in seconds by this clock, and `end` with the peak memory in MB; one JSON line each."""
+    """Answer `steps n` with n times in seconds, and `end` with the peak memory in MB; one JSON line each."""
     os.environ.setdefault("XLA_FLAGS", f"--xla_cpu_multi_thread_eigen={'true' if threads > 1 else 'false'}")
     import torch
 

@@ -8,18 +8,17 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
+from reticent.experiments.published import Record, slim, to_lines
 from reticent.experiments.tables import find_table
 from reticent.report import Spread
 from reticent.report.commands import trained_by
 
 HERE = Path(__file__).parent
 PAGES = (HERE / "README.md", HERE.parent / "README.md")
-Record = dict[str, Any]
 METHODS = ("methods-fashion-mnist", "methods-mnist", "dpsur-as-claimed", "imdb")
 CELLS = {
     "best": (str(HERE / "best.toml"), "best"),
@@ -56,7 +55,7 @@ def collect(out: Path) -> None:
         done = [record for record in records if record["status"] == "done"]
         if done:
             (HERE / f"{name}.jsonl").write_text(
-                _lines({"command": f"reticent {command}"} | _slim(record) for record in done)
+                to_lines({"command": f"reticent {command}"} | slim(record) for record in done)
             )
     _collect_defaults(out / "defaults")
     found = [
@@ -67,7 +66,7 @@ def collect(out: Path) -> None:
         for entry in _entries(json.loads(path.read_text()))
     ]
     if found:
-        (HERE / "location30-attacks.jsonl").write_text(_lines(found))
+        (HERE / "location30-attacks.jsonl").write_text(to_lines(found))
 
 
 def _collect_defaults(folder: Path) -> None:
@@ -76,32 +75,10 @@ def _collect_defaults(folder: Path) -> None:
     records = [json.loads(path.read_text()) for cell in whole for path in sorted(cell.glob("runs/*/record.json"))]
     shown = [record for record in records if record["status"] == "done" and record["label"] != "search"]
     if shown:
-        lines = ({"command": trained_by(record["recipe"])} | _slim(record) for record in shown)
-        (HERE / "defaults.jsonl").write_text(_lines(lines))
+        lines = ({"command": trained_by(record["recipe"])} | slim(record) for record in shown)
+        (HERE / "defaults.jsonl").write_text(to_lines(lines))
         seen = {f"{r['data']} {r['run']}": r["accuracy"] for r in records if r["label"] == "search"}
         (HERE / "defaults-search.json").write_text(json.dumps(seen, indent=1) + "\n")
-
-
-def _lines(entries: Iterable[Record]) -> str:
-    return "".join(json.dumps(entry) + "\n" for entry in entries)
-
-
-def _slim(record: Record) -> Record:
-    """What a reader needs to check or repeat a run."""
-    dropped = (
-        "sha256",
-        "classes",
-        "epsilon_by_round",
-        "stages",
-        "warnings",
-        "error",
-        "status",
-        "wall_seconds",
-        "optimizer",
-    )
-    recipe = {name: value for name, value in record["recipe"].items() if value is not None and value != {}}
-    recipe.pop("data_folder", None)
-    return {name: value for name, value in record.items() if name not in dropped} | {"recipe": recipe}
 
 
 def _entries(answer: Record) -> list[Record]:

@@ -19,7 +19,7 @@ from reticent.evaluating import accuracy
 from reticent.experiments.normalising import normalise
 from reticent.experiments.parts import model_of
 from reticent.experiments.recipe import Recipe
-from reticent.experiments.settling import settled
+from reticent.experiments.settling import ruled, settled
 from reticent.experiments.training import examples, finish
 from reticent.methods.planning import default_delta
 from reticent.results import PlainSettings, Result
@@ -44,7 +44,8 @@ def train_plain(recipe: Recipe, out: Path, *, tell: Tell | None = None) -> Resul
     recipe = settled(said, dataset)
     trained, lr = learn(recipe, dataset, Folder(out, resume=True, seconds=30.0), tell)
     optimizer = PlainSettings(name="adam", lr=lr, batch_size=BATCH_SIZE, schedule="cosine to zero")
-    return finish(recipe, dataset, trained, out, start, noise_multiplier=0.0, optimizer=optimizer)
+    by_rule = ruled(said, recipe)
+    return finish(recipe, dataset, trained, out, start, noise_multiplier=0.0, by_rule=by_rule, optimizer=optimizer)
 
 
 def learn(

@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
@@ -44,11 +44,19 @@ class _Worker:
     result: Result | None = None
 
 
-def sweep(jobs: Sequence[Job], out: Path, *, processes: int, watcher: Watcher) -> list[Result]:
+def sweep(
+    jobs: Sequence[Job],
+    out: Path,
+    *,
+    processes: int,
+    watcher: Watcher,
+    more: Callable[[], bool] = lambda: True,
+) -> list[Result]:
     """Do all jobs, each in a process and a folder of its own; results.jsonl is kept up to date all the while.
 
     Promise: after any crash, the same call goes on where it stopped: finished runs are not run again, unfinished ones
-    resume, failed ones are tried again.
+    resume, failed ones are tried again. As soon as `more` says no, nothing is begun any more: what is at work is
+    brought to its end, and only what has ended is told.
     """
     _refuse_impossible(jobs, out, processes)
     results = {}
@@ -60,9 +68,11 @@ def sweep(jobs: Sequence[Job], out: Path, *, processes: int, watcher: Watcher) -
     at_work: list[_Worker] = []
     try:
         while waiting or at_work:
-            while waiting and len(at_work) < processes:
+            while waiting and len(at_work) < processes and more():
                 at_work.append(_start(waiting.pop(0), out))
                 watcher.began(at_work[-1].job)
+            if not at_work:
+                break
             for worker in _ended(at_work, watcher):
                 at_work.remove(worker)
                 results[worker.job.name] = _settled(worker, out)
@@ -72,7 +82,7 @@ def sweep(jobs: Sequence[Job], out: Path, *, processes: int, watcher: Watcher) -
         for worker in at_work:
             worker.process.kill()
     write_results(out, [job.name for job in jobs])
-    return [results[job.name] for job in jobs]
+    return [results[job.name] for job in jobs if job.name in results]
 
 
 def _refuse_impossible(jobs: Sequence[Job], out: Path, processes: int) -> None:

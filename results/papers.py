@@ -1,0 +1,225 @@
+"""Run the tables and figures of the papers: `python results/papers.py OUT` does the runs, and resumes.
+
+One run serves every cell, of whatever paper, that asks for the same; what the records here hold is not run again. The
+most useful runs come first, and after `--minutes` nothing new is begun. Every run has a folder in OUT/runs, and as soon
+as it is over, a line in papers.jsonl. `--collect` only writes these lines, while runs go on; `--list` only says what
+would be run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from reticent.checkpoint import replace_file
+from reticent.cli.compare import told
+from reticent.data import resolve
+from reticent.data.fetch.getting import STORED
+from reticent.data.loading.places import data_folder
+from reticent.errors import ResumeError, ReticentError
+from reticent.experiments.job import Job, claim
+from reticent.experiments.locks import locked
+from reticent.experiments.published import (
+    Record,
+    essence_for,
+    essence_of,
+    read_published,
+    slim,
+    to_lines,
+)
+from reticent.experiments.recipe import Recipe, check
+from reticent.experiments.sweep import sweep
+from reticent.experiments.tables import TableCell, papers, read_tables
+from reticent.results import Result
+
+HERE = Path(__file__).parent
+RECORDS = HERE / "papers.jsonl"
+MAIN = {("dpsur", "2"), ("sa-dpsgd", "1"), ("dpis", "3"), ("pd-sgd", "2"), ("handcrafted", "best")} | {
+    ("dpsign", number) for number in "345"
+}
+"""The tables that each paper's claim stands on."""
+CHEAP = 3.0
+"""Cells that take fewer minutes have as many seeds as are asked for, others one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """A run that a cell asks for."""
+
+    paper: str
+    table: str
+    cell: TableCell
+    claimed: bool
+
+    @property
+    def recipe(self) -> Recipe:
+        """What is run."""
+        found = self.cell.as_claimed if self.claimed else self.cell.recipe
+        assert found is not None
+        return found
+
+    @cached_property
+    def essence(self) -> str:
+        """What it has in common with every run that serves the cell."""
+        return essence_for(self.recipe)
+
+    @property
+    def usefulness(self) -> tuple[int, float]:
+        """Smaller is run earlier: main tables before others, images in colour last, then what is cheap."""
+        slow = resolve(self.recipe.data).startswith("cifar")
+        return (2 if slow else 0 if (self.paper, self.table) in MAIN else 1), self.cell.minutes or 0.0
+
+    @property
+    def command(self) -> str:
+        """What runs this cell alone."""
+        how = " --as-claimed" if self.claimed else ""
+        return f"reticent reproduce {self.paper} --table {self.table} --cells {self.cell.name}{how}"
+
+    def job(self, seed: int) -> Job:
+        """The run with a seed; its name and label follow from what it is, not from the cell that asked first."""
+        kind, recipe = "private", self.recipe.filled()
+        mark = hashlib.sha256(self.essence.encode()).hexdigest()[:10]
+        label = f"{resolve(recipe.data)}-{recipe.method}"
+        return Job(name=f"{label}-{mark}-seed{seed}", label=label, recipe=replace(recipe, seed=seed), kind=kind)
+
+
+def wanted(names: Sequence[str]) -> list[Wanted]:
+    """Everything that the cells of some papers ask for, both ways."""
+    return [
+        Wanted(paper, table.number, cell, claimed)
+        for paper in names
+        for table in read_tables(paper)[1]
+        for cell in table.cells
+        for claimed in (False, True)
+        if not claimed or cell.as_claimed is not None
+    ]
+
+
+def obstacle(one: Wanted, longest: float) -> str | None:
+    """Why a run cannot be had here; None if it can."""
+    try:
+        check(one.recipe.filled())
+    except ReticentError as error:
+        return str(error)
+    name = resolve(one.recipe.data)
+    if name in STORED and not STORED[name].present(data_folder()):
+        return f"no {name} here"
+    if one.cell.minutes is None:
+        return "nobody has said how long it takes"
+    return f"takes more than {longest:g} minutes" if one.cell.minutes > longest else None
+
+
+def planned(possible: Sequence[Wanted], seeds: int, held: set[tuple[str, int]]) -> Iterator[tuple[Wanted, Job]]:
+    """The runs to do, the most useful first, each once; the first seed of all before the second of any."""
+    seen = set(held)
+    for seed in range(seeds):
+        for one in sorted(possible, key=lambda one: one.usefulness):
+            cheap = one.cell.minutes is not None and one.cell.minutes < CHEAP
+            if (one.essence, seed) not in seen and (cheap or seed == 0):
+                seen.add((one.essence, seed))
+                yield one, one.job(seed)
+
+
+def claimable(job: Job, out: Path) -> bool:
+    """Whether the folder of a run is free for it; one that was begun by other code with other settings is left."""
+    try:
+        claim(job, out / "runs" / job.name)
+    except ResumeError as error:
+        print(f"left out: {error}", file=sys.stderr)
+        return False
+    return True
+
+
+def collect(out: Path) -> int:
+    """Write a line for each finished run that a cell asks for into papers.jsonl; how many there are."""
+    asked = {one.essence: one for one in reversed(wanted(papers()))}
+    with locked(out):  # two may collect at once
+        lines = RECORDS.read_text().splitlines() if RECORDS.exists() else []
+        found: dict[str, Record] = {record["run"]: record for record in map(json.loads, lines)}
+        for path in out.glob("runs/*/record.json"):
+            record = json.loads(path.read_text())
+            if record["status"] == "done":
+                found[record["run"]] = slim(record)
+        serving = {run: one for run, record in sorted(found.items()) if (one := asked.get(essence_of(record)))}
+        if len(serving) < len(found):
+            print(f"{len(found) - len(serving)} runs serve no cell any more: left out", file=sys.stderr)
+        records = (
+            found[run] | {"command": f"{one.command} --seeds {found[run]['seed'] + 1}"} for run, one in serving.items()
+        )
+        replace_file(RECORDS, to_lines(records).encode())
+    return len(serving)
+
+
+class Watcher:
+    """Says what ends, and collects it."""
+
+    def __init__(self, out: Path, total: int) -> None:
+        self.out, self.total, self.count = out, total, 0
+
+    def began(self, job: Job) -> None:
+        """A line in the log."""
+        print(f"{time.strftime('%H:%M')} begins {job.name}", flush=True)
+
+    def advanced(self, job: Job, done: int, total: int) -> None:
+        """Not said."""
+
+    def ended(self, job: Job, result: Result) -> None:  # noqa: ARG002 - the result says it all
+        """A line in the log, and one in the records."""
+        self.count += 1
+        print(f"{time.strftime('%H:%M')} [{self.count} of {self.total}] {told(result)}", flush=True)
+        collect(self.out)
+
+
+def asked_for(words: Sequence[str] | None = None) -> argparse.Namespace:
+    """What the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path, help="folder for the runs")
+    parser.add_argument("--papers", nargs="+", default=papers(), choices=papers())
+    parser.add_argument("--minutes", type=float, default=400.0, help="after these nothing is begun")
+    parser.add_argument("--longest", type=float, default=15.0, help="cells that take more minutes are left out")
+    parser.add_argument("--jobs", type=int, default=2, help="runs at the same time")
+    parser.add_argument("--seeds", type=int, default=1, help=f"of cells under {CHEAP:g} minutes; others have one")
+    parser.add_argument("--as-claimed", action="store_true", help="with the papers' own noise and length too")
+    parser.add_argument("--collect", action="store_true", help="only write the records of what is done")
+    parser.add_argument("--list", action="store_true", help="only say what would be run")
+    return parser.parse_args(words)
+
+
+def main(asked: argparse.Namespace) -> None:
+    """Run, collect, or list."""
+    if asked.collect:
+        print(f"{collect(asked.out)} runs in {RECORDS}")
+        return
+    everything = [one for one in wanted(asked.papers) if asked.as_claimed or not one.claimed]
+    why = {one: obstacle(one, asked.longest) for one in everything}
+    held = {(essence_of(record), record["seed"]) for record in read_published(HERE)}
+    todo = list(planned([one for one in everything if why[one] is None], asked.seeds, held))
+    for one, reason in why.items():
+        if reason is not None:
+            print(f"left out: {one.paper} {one.table} {one.cell.name}: {reason}")
+    for one, job in todo:
+        print(f"{one.cell.minutes:6.1f} min  {job.name}  {one.command}")
+    total = sum(one.cell.minutes or 0.0 for one, _ in todo)
+    print(f"{len(todo)} runs, about {total / asked.jobs:.0f} minutes, {len(everything)} asked for", flush=True)
+    if asked.list:
+        return
+    jobs = [job for _, job in todo if claimable(job, asked.out)]
+    end = time.monotonic() + 60 * asked.minutes
+    sweep(
+        jobs,
+        asked.out,
+        processes=asked.jobs,
+        watcher=Watcher(asked.out, len(jobs)),
+        more=lambda: time.monotonic() < end,
+    )
+
+
+if __name__ == "__main__":
+    main(asked_for())

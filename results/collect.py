@@ -102,7 +102,7 @@ def tables() -> dict[str, str]:
             found[name] = _table(_compared(read(name)))
     for name, (paper, number) in CELLS.items():
         if (HERE / f"{name}.jsonl").exists():
-            printed = {cell.name: cell.printed for cell in find_table(paper, number).cells}
+            printed = {cell.name: cell.printed.get("accuracy") for cell in find_table(paper, number).cells}
             found[name] = _table(_cells(read(name), printed))
     if (HERE / "defaults.jsonl").exists():
         found["defaults"] = _table(_defaults(read("defaults")))

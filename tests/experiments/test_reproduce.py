@@ -14,10 +14,11 @@ from typer.testing import CliRunner
 from reticent.accounting import Guarantee
 from reticent.cli import app
 from reticent.errors import SettingError, UnknownName
+from reticent.experiments.cells import TableCell
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.reproduce import beside, jobs_of, minutes_of
 from reticent.experiments.request import method_of
-from reticent.experiments.tables import TableCell, find_table, papers, read_tables
+from reticent.experiments.tables import find_table, papers, read_tables
 from reticent.results import Effort, Result
 
 TABLE = """
@@ -74,7 +75,7 @@ def test_every_cell_of_every_paper_is_a_run_that_can_begin() -> None:
             jobs_of([cell for cell in table.cells if cell.as_claimed is not None], 1, "claimed")
             assert len({cell.name for cell in table.cells}) == len(table.cells)
             for cell in table.cells:
-                assert 0 < (cell.printed or 0) < 100, cell.name
+                assert 0 <= cell.printed.get("accuracy", 0) <= 100, cell.name
                 assert cell.minutes is not None, cell.name
 
 
@@ -91,7 +92,8 @@ def test_the_steps_are_chosen_with_the_same_effort_and_without_the_test_examples
 def test_a_column_has_its_own_settings(small: str) -> None:
     first, second = find_table(small, "1").chosen("digits-dpsur-*")
     assert (first.recipe.epsilon, first.recipe.lr, first.recipe.options["validation_batch_size"]) == (1.0, 0.5, 32)
-    assert (second.recipe.epsilon, second.recipe.lr, second.printed, second.minutes) == (3.0, 1.0, 80.0, 0.2)
+    assert (second.recipe.epsilon, second.recipe.lr, second.minutes) == (3.0, 1.0, 0.2)
+    assert second.printed == {"accuracy": 80.0}
     assert second.as_claimed is not None
     assert (second.as_claimed.epsilon, second.as_claimed.noise_multiplier, second.as_claimed.epochs) == (None, 2.0, 2.0)
 
@@ -113,7 +115,14 @@ def test_cells_are_chosen_by_pattern_and_a_wrong_one_is_named(small: str) -> Non
 
 @pytest.mark.parametrize(
     ("before", "after", "says"),
-    [('title = "A small paper"', "", "'title' is missing"), ("[70.0, 80.0]", "[70.0]", "fewer entries than columns")],
+    [
+        ('title = "A small paper"', "", "'title' is missing"),
+        ("[0.5, 1.0]", "[0.5]", "fewer entries than columns"),
+        ("[70.0, 80.0]", "[70.0]", "prints 1 numbers of accuracy in 2 columns"),
+        ("[70.0, 80.0]", "[70.0, 80.0, 90.0]", "prints 3 numbers"),
+        ("[70.0, 80.0]", "{ accurracy = [70.0, 80.0] }", "accurracy"),
+        ("[table.1]", "[chair.1]", "'table' is missing"),
+    ],
 )
 def test_a_faulty_file_is_told_from_a_faulty_program(tmp_path: Path, before: str, after: str, says: str) -> None:
     path = tmp_path / "faulty.toml"
@@ -138,8 +147,9 @@ def test_ours_stands_beside_the_papers(small: str, tmp_path: Path) -> None:
     for row in rows:
         assert row["seeds"] == 2
         assert 2.9 < row["epsilon"] <= 3.0
-        assert row["low"] <= row["accuracy"] <= row["high"]
-        assert row["difference"] == pytest.approx(row["accuracy"] - row["printed"])
+        assert row["measure"] == "accuracy"
+        assert row["low"] <= row["value"] <= row["high"]
+        assert row["difference"] == pytest.approx(row["value"] - row["printed"])
     assert rows[0]["claimed_epsilon"] > 0, "DPSUR has a rule of its own"
     assert rows[1]["claimed_epsilon"] is None, "DP-SGD has none but the proved one"
     assert [row["cell"] for row in csv.DictReader((out / "reproduced.csv").read_text().splitlines())] == [
@@ -178,13 +188,11 @@ def test_papers_and_tables_are_listed() -> None:
     _, said = call()
     assert all(paper in said for paper in papers())
     _, one = call("dpsign", "--json")
-    assert [row["table"] for row in json.loads(one)] == ["3", "4", "5"]
+    assert [row["number"] for row in json.loads(one) if row["kind"] == "table"][:3] == ["3", "4", "5"]
 
 
 def test_failed_runs_are_counted_apart() -> None:
-    cell = TableCell(
-        row="r", column="", recipe=Recipe(epsilon=1.0), as_claimed=None, printed=50.0, minutes=None, ours=("lr",)
-    )
+    cell = TableCell(row="r", column="", recipe=Recipe(epsilon=1.0), printed={"accuracy": 50.0})
     good = Result(
         run="r-seed0",
         label="r",
@@ -194,7 +202,7 @@ def test_failed_runs_are_counted_apart() -> None:
         effort=Effort(cpu_seconds=6.0),
     )
     bad = Result(run="r-seed1", label="r", recipe=cell.recipe.to_json(), status="failed", error="no luck")
-    row = beside(cell, [good, bad])
-    assert (row.seeds, row.failed, row.accuracy, row.minutes) == (1, 1, 60.0, 0.1)
-    nothing = beside(cell, [bad])
-    assert (nothing.accuracy, nothing.epsilon, nothing.difference, nothing.failed) == (None, None, None, 1)
+    (row,) = beside(cell, [good, bad])
+    assert (row.seeds, row.failed, row.value, row.minutes) == (1, 1, 60.0, 0.1)
+    (nothing,) = beside(cell, [bad])
+    assert (nothing.value, nothing.epsilon, nothing.difference, nothing.failed) == (None, None, None, 1)

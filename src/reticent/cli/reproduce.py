@@ -1,7 +1,8 @@
-"""`reticent reproduce`: a table of a paper again, ours beside the printed one."""
+"""`reticent reproduce`: a table or figure of a paper again, ours beside the printed one."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from collections.abc import Sequence
@@ -11,14 +12,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
+from reticent.errors import SettingError
+
 if TYPE_CHECKING:
-    from reticent.experiments.reproduce import Reproduction
-    from reticent.experiments.tables import Table, TableCell
+    from reticent.experiments.cells import TableCell
+    from reticent.experiments.reproduce import Reproduced, Reproduction
+    from reticent.experiments.tables import Table
 
 
 def reproduce(
     paper: Annotated[str | None, Argument(help="A paper (left out: all are listed), or an experiment file.")] = None,
-    table: Annotated[str | None, Option(help="Which of its tables or figures; left out: all are listed.")] = None,
+    table: Annotated[str | None, Option(help="Which of its tables; neither this nor --figure: all are listed.")] = None,
+    figure: Annotated[str | None, Option(help="Which of its figures.")] = None,
     cells: Annotated[str | None, Option(help="Cells by commas, with * and ?; default: all of the table.")] = None,
     seeds: Annotated[int, Option(help="Runs of each cell.", min=1)] = 1,
     as_claimed: Annotated[
@@ -30,7 +35,7 @@ def reproduce(
     list_: Annotated[bool, Option("--list", help="Say what would be run, and for how long; run nothing.")] = False,
     as_json: Annotated[bool, Option("--json", help="Answer in JSON on stdout.")] = False,
 ) -> None:
-    """Run a paper's table again: its accuracy beside ours, the epsilon it claims beside the one that is proved.
+    """Run a paper's table or figure again: its numbers beside ours, the claimed epsilon beside the proved one.
 
     Run it again after any crash: it goes on where it was.
     """
@@ -38,10 +43,13 @@ def reproduce(
     from reticent.experiments.reproduce import reproduce as run
     from reticent.experiments.tables import find_table
 
-    if paper is None or table is None:
+    number = figure if table is None else table
+    if table is not None and figure is not None:
+        raise SettingError("give --table or --figure, not both")
+    if paper is None or number is None:
         print(_listing([paper] if paper else None, as_json))
         return
-    found = find_table(paper, table)
+    found = find_table(paper, number, "figure" if table is None else "table")
     chosen = found.chosen(cells)
     total = minutes_of(chosen, seeds, jobs)
     if list_:
@@ -50,7 +58,9 @@ def reproduce(
     from reticent.cli.compare import view
 
     print(_plan(found, chosen, seeds, total), file=sys.stderr, flush=True)
-    folder = out if out is not None else Path("reproduced") / f"{Path(paper).stem}-{table}"
+    folder = (
+        out if out is not None else Path("reproduced") / f"{Path(paper).stem}-{'figure-' * (table is None)}{number}"
+    )
     with view(len(chosen) * seeds) as watcher:
         again = run(
             chosen,
@@ -70,17 +80,29 @@ def _listing(chosen: list[str] | None, as_json: bool) -> str:
 
     found = {name: read_tables(name) for name in chosen or papers()}
     if as_json:
-        rows = [
-            {"paper": name, "title": title, "table": table.number, "about": table.title, "cells": len(table.cells)}
-            for name, (title, tables) in found.items()
-            for table in tables
-        ]
-        return json.dumps(rows)
+        return json.dumps([_listed(name, title, table) for name, (title, tables) in found.items() for table in tables])
     lines = []
     for name, (title, tables) in found.items():
-        lines.append(f"{name}: {title}")
-        lines += [f"  --table {table.number:<4} {table.title} ({len(table.cells)} cells)" for table in tables]
+        printed, entered = (sum(getattr(table, of) for table in tables) for of in ("printed", "entered"))
+        lines.append(f"{name}: {title} ({printed} numbers printed, {entered} with an entry)")
+        for table in tables:
+            figures = f"{len(table.cells)} cells; {table.printed} numbers printed, {table.entered} with an entry"
+            lines.append(f"  --{table.kind} {table.number:<4} {table.title} ({figures})")
     return "\n".join(lines)
+
+
+def _listed(paper: str, title: str, table: Table) -> dict[str, object]:
+    return {
+        "paper": paper,
+        "title": title,
+        "kind": table.kind,
+        "number": table.number,
+        "about": table.title,
+        "cells": len(table.cells),
+        "printed": table.printed,
+        "entered": table.entered,
+        "left_out": [dataclasses.asdict(one) for one in table.left_out],
+    }
 
 
 def _plan(table: Table, cells: Sequence[TableCell], seeds: int, total: float | None) -> str:
@@ -90,7 +112,9 @@ def _plan(table: Table, cells: Sequence[TableCell], seeds: int, total: float | N
     for cell in cells:
         time = f"about {cell.minutes:g} min a run" if cell.minutes is not None else "time not known"
         ours = f"; ours, not the paper's: {', '.join(cell.ours)}" if cell.ours else ""
-        lines.append(f"{cell.name}: {time}{ours}")
+        instead = f"; stands in: {cell.stand_in}" if cell.stand_in else ""
+        lines.append(f"{cell.name}: {time}{ours}{instead}")
+    lines += [f"left out: {one.what} ({one.figures} numbers): {one.why}" for one in table.left_out]
     whole = f"about {total:.0f} minutes" if total is not None else "time not known"
     return "\n".join([*lines, f"{len(cells)} cells, {seeds} seed{'s' * (seeds > 1)}: {whole}"])
 
@@ -98,20 +122,37 @@ def _plan(table: Table, cells: Sequence[TableCell], seeds: int, total: float | N
 def _as_json(cell: TableCell) -> dict[str, object]:
     return {
         "cell": cell.name,
-        "printed": cell.printed,
+        "printed": dict(cell.printed),
         "minutes": cell.minutes,
         "ours": cell.ours,
+        "stand_in": cell.stand_in,
+        "kind": cell.kind,
+        "attack": None if cell.attack is None else dict(cell.attack),
         "recipe": cell.recipe.filled().to_json(),
     }
 
 
 def in_words(again: Reproduction) -> str:
-    """The reproduced cells for people."""
-    width = max(len(row.cell) for row in again.rows)
+    """The reproduced numbers for people."""
+    from reticent.experiments.measures import why_missing
+
+    names = [_named(row) for row in again.rows]
+    width = max(len(name) for name in names)
     lines = [f"{'cell':<{width}}{'paper':>9}{'ours':>9}{'seeds':>7}{'proved':>10}{'claimed':>10}"]
-    for row in again.rows:
-        numbers = [row.printed, row.accuracy, row.epsilon, row.claimed_epsilon]
-        paper, ours, proved, claimed = ("-" if number is None else f"{number:.2f}" for number in numbers)
-        lines.append(f"{row.cell:<{width}}{paper:>9}{ours:>9}{row.seeds:>7}{proved:>10}{claimed:>10}")
+    for name, row in zip(names, again.rows, strict=True):
+        numbers = [row.printed, row.value, row.epsilon, row.claimed_epsilon]
+        paper, ours, proved, claimed = ("-" if number is None else f"{number:{_digits(number)}}" for number in numbers)
+        lines.append(f"{name:<{width}}{paper:>9}{ours:>9}{row.seeds:>7}{proved:>10}{claimed:>10}")
+    missing = dict.fromkeys(row.measure for row in again.rows if row.value is None and row.seeds)
+    lines += [f"no {name}: {why_missing(name)}" for name in missing]
+    lines += dict.fromkeys(f"* stands in: {row.stand_in}" for row in again.rows if row.stand_in)
     lines += [f"FAILED {name}: {error}" for name, error in again.failed.items()]
     return "\n".join([*lines, f"accuracy in percent; written to {again.results}, {again.csv}"])
+
+
+def _named(row: Reproduced) -> str:
+    return f"{row.cell}{'' if row.measure == 'accuracy' else f' {row.measure}'}{'*' * bool(row.stand_in)}"
+
+
+def _digits(number: float) -> str:
+    return ".3f" if abs(number) < 1 else ".2f"

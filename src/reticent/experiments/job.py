@@ -9,9 +9,12 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from reticent.checkpoint import make_folder, replace_file
 from reticent.errors import ResumeError, ReticentError
+from reticent.experiments.attacking import attack_run
+from reticent.experiments.measures import of_report
 from reticent.experiments.plain import train_plain
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.record import about_this_machine
@@ -36,6 +39,12 @@ class Job:
     label: str
     recipe: Recipe
     kind: Kind = "private"
+    attack: Mapping[str, object] | None = None
+    """How the model is attacked when it is there, in the words of `attack_run`; None: it is not."""
+
+    def finished(self, record: Result | None) -> bool:
+        """Whether a record is that of all there is to do."""
+        return record is not None and record.done and (self.attack is None or record.attacks is not None)
 
     def to_json(self) -> dict[str, object]:
         """The job as plain data, its recipe filled in."""
@@ -45,7 +54,7 @@ class Job:
 def perform(job: Job, folder: Path, tell: Tell) -> Result:
     """Run a job, or go on with it, and leave its record in the folder; a failure is a record too."""
     before = read_record(folder)
-    if before is not None and before.done:
+    if before is not None and job.finished(before):
         return before
     claim(job, folder)
     resumed = (folder / "checkpoint.safetensors").exists()
@@ -68,7 +77,8 @@ def perform(job: Job, folder: Path, tell: Tell) -> Result:
 def _attempt(job: Job, folder: Path, tell: Tell) -> Result:
     try:
         answer = _private(job, folder, tell) if job.kind == "private" else train_plain(job.recipe, folder, tell=tell)
-        return replace(answer, run=job.name, label=job.label)
+        attacks = None if job.attack is None else _attacked(folder, job.attack, tell)
+        return replace(answer, run=job.name, label=job.label, attacks=attacks)
     except Exception as error:
         (folder / "error.txt").write_text(traceback.format_exc())
         said = str(error) if isinstance(error, ReticentError) else f"{type(error).__name__}: {error}"
@@ -80,6 +90,14 @@ def _private(job: Job, folder: Path, tell: Tell) -> Result:
         tell(step.number, len(run))
 
     return train(job.recipe, folder, resume=True, progress=progress)
+
+
+def _attacked(folder: Path, said: Mapping[str, object], tell: Tell) -> dict[str, float]:
+    """What attacks on the run measure; shadows and report stay in its folder, and after a crash are gone on with."""
+    settings: dict[str, Any] = dict(said)
+    if "attacks" in settings:
+        settings["attacks"] = [name.strip() for name in settings["attacks"].split(",")]
+    return of_report(attack_run(folder, **settings, tell=tell).to_json())
 
 
 def failure(job: Job, error: str) -> Result:
@@ -108,8 +126,13 @@ def claim(job: Job, folder: Path) -> None:
 
 
 def _first_change(theirs: Mapping[str, object], mine: Mapping[str, object]) -> str | None:
-    """The first setting that differs; one that an older version did not know yet is as good as None."""
-    return next((name for name in sorted({*theirs, *mine}) if theirs.get(name) != mine.get(name)), None)
+    """The first setting that differs; one that an older version did not know yet is as good as None.
+
+    A run that was not attacked may be attacked later: that changes nothing of it.
+    """
+    later = {"attack"} if theirs.get("attack") is None or mine.get("attack") is None else set[str]()
+    names = sorted({*theirs, *mine} - later)
+    return next((name for name in names if theirs.get(name) != mine.get(name)), None)
 
 
 def _refuse(folder: Path, name: str, theirs: Mapping[str, object], mine: Mapping[str, object]) -> None:

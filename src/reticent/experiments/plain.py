@@ -20,7 +20,7 @@ from reticent.experiments.normalising import normalise
 from reticent.experiments.parts import model_of
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.settling import ruled, settled
-from reticent.experiments.training import examples, finish
+from reticent.experiments.training import examples, finish, finished
 from reticent.methods.planning import default_delta
 from reticent.results import PlainSettings, Result
 from reticent.trained import Trained
@@ -42,6 +42,8 @@ def train_plain(recipe: Recipe, out: Path, *, tell: Tell | None = None) -> Resul
     said = recipe.filled()
     dataset = examples(said)
     recipe = settled(said, dataset)
+    if (done := finished(out, recipe, resume=True)) is not None:
+        return done
     trained, lr = learn(recipe, dataset, Folder(out, resume=True, seconds=30.0), tell)
     optimizer = PlainSettings(name="adam", lr=lr, batch_size=BATCH_SIZE, schedule="cosine to zero")
     by_rule = ruled(said, recipe)

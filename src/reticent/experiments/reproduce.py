@@ -1,4 +1,4 @@
-"""Reproduce: run a paper's table again, and put what we measure and prove beside what it printed and claimed."""
+"""Reproduce: a paper's tables and figures again, what we measure and prove beside what it printed and claimed."""
 
 from __future__ import annotations
 
@@ -8,33 +8,32 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from reticent.checkpoint import replace_file
 from reticent.errors import SettingError
+from reticent.experiments.cells import TableCell
 from reticent.experiments.job import Job
+from reticent.experiments.measures import Accounting, measure
 from reticent.experiments.recipe import check
 from reticent.experiments.sweep import Watcher, failures, sweep
-from reticent.experiments.tables import TableCell
 from reticent.report import Spread
 from reticent.results import RESULTS, Result
-
-Epsilon = Literal["proved", "claimed"]
 
 
 @dataclass(frozen=True)
 class Reproduced:
-    """A cell run again: ours beside the paper's."""
+    """A printed number run again: ours beside the paper's."""
 
     cell: str
+    measure: str
     printed: float | None
     printed_epsilon: float | None
-    accuracy: float | None
-    """Mean over the seeds, in percent, like the paper's."""
+    value: float | None
+    """Ours, mean over the seeds, in the unit of the measure; None if not every run gives it."""
     low: float | None
     high: float | None
     difference: float | None
-    """Ours less the paper's, in points."""
+    """Ours less the paper's."""
     epsilon: float | None
     """The largest that is proved for any of the seeds; None: nothing is."""
     claimed_epsilon: float | None
@@ -45,6 +44,8 @@ class Reproduced:
     minutes: float | None
     ours: str
     """The settings that the paper does not state."""
+    stand_in: str
+    """What data or network stand in for the paper's; empty where they are the paper's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,21 +78,24 @@ class Reproduction:
         }
 
 
-def jobs_of(cells: Sequence[TableCell], seeds: int, epsilon: Epsilon) -> list[tuple[TableCell, Job]]:
+def jobs_of(cells: Sequence[TableCell], seeds: int, epsilon: Accounting) -> list[tuple[TableCell, Job]]:
     """The runs that cells take, the first seed of all of them first."""
     if seeds < 1:
         raise SettingError(f"at least one seed is needed, not {seeds}")
     return [(cell, _job(cell, seed, epsilon)) for seed in range(seeds) for cell in cells]
 
 
-def _job(cell: TableCell, seed: int, epsilon: Epsilon) -> Job:
+def _job(cell: TableCell, seed: int, epsilon: Accounting) -> Job:
     recipe = cell.recipe if epsilon == "proved" else cell.as_claimed
     if recipe is None:
         raise SettingError(f"the paper does not state noise and length for {cell.name}: run it at a proved epsilon")
     check(recipe.filled())
+    if cell.kind == "plain" and epsilon == "claimed":
+        raise SettingError(f"{cell.name} is trained without privacy: nothing is claimed of it")
     # At a claimed epsilon there is no budget to tell the cells of a row apart by.
     name, label = (cell.name, cell.row) if epsilon == "proved" else (f"{cell.name}-as-claimed", cell.name)
-    return Job(name=f"{name}-seed{seed}", label=label, recipe=dataclasses.replace(recipe, seed=seed))
+    recipe = dataclasses.replace(recipe, seed=seed)
+    return Job(name=f"{name}-seed{seed}", label=label, recipe=recipe, kind=cell.kind, attack=cell.attack)
 
 
 def minutes_of(cells: Sequence[TableCell], seeds: int, processes: int) -> float | None:
@@ -101,7 +105,7 @@ def minutes_of(cells: Sequence[TableCell], seeds: int, processes: int) -> float 
 
 
 def reproduce(
-    cells: Sequence[TableCell], out: Path, *, seeds: int, epsilon: Epsilon, processes: int, watcher: Watcher
+    cells: Sequence[TableCell], out: Path, *, seeds: int, epsilon: Accounting, processes: int, watcher: Watcher
 ) -> Reproduction:
     """Run cells of a table and write results.jsonl and reproduced.csv; after any crash the same call goes on."""
     planned = jobs_of(cells, seeds, epsilon)
@@ -109,41 +113,53 @@ def reproduce(
     found: dict[str, list[Result]] = {}
     for (cell, _), result in zip(planned, runs, strict=True):
         found.setdefault(cell.name, []).append(result)
-    rows = [beside(cell, found[cell.name]) for cell in cells]
+    rows = [row for cell in cells for row in beside(cell, found[cell.name], epsilon)]
     table = out / ("reproduced.csv" if epsilon == "proved" else "reproduced-as-claimed.csv")
     replace_file(table, to_csv(rows).encode())
     return Reproduction(rows=tuple(rows), runs=tuple(runs), out=out, csv=table)
 
 
-def beside(cell: TableCell, results: Sequence[Result]) -> Reproduced:
-    """What the runs of a cell gave, beside what the paper printed."""
+def beside(cell: TableCell, results: Sequence[Result], accounting: Accounting = "proved") -> list[Reproduced]:
+    """What the runs of a cell gave, beside what the paper printed: a row for each measure."""
     done = [result for result in results if result.done]
-    accuracies = [100 * result.accuracy for result in done if result.accuracy is not None]
-    spread = Spread.of(accuracies) if accuracies else None
     epsilons = [result.epsilon for result in done if result.epsilon is not None]
-    return Reproduced(
-        cell=cell.name,
-        printed=cell.printed,
-        printed_epsilon=cell.recipe.epsilon,
-        accuracy=spread.mean if spread else None,
-        low=spread.low if spread else None,
-        high=spread.high if spread else None,
-        difference=spread.mean - cell.printed if spread and cell.printed is not None else None,
-        epsilon=max(epsilons) if done and len(epsilons) == len(done) else None,
-        claimed_epsilon=max((result.claimed_epsilon for result in done if result.claimed_epsilon), default=None),
-        delta=done[0].delta if done else None,
-        seeds=len(done),
-        failed=len(results) - len(done),
-        minutes=sum(result.cpu_seconds or 0.0 for result in done) / 60 / len(done) if done else None,
-        ours=" ".join(cell.ours),
-    )
+    rows = []
+    for name in cell.printed or ("accuracy",):
+        printed, ours = cell.printed.get(name), _spread(name, done, accounting)
+        rows.append(
+            Reproduced(
+                cell=cell.name,
+                measure=name,
+                printed=printed,
+                printed_epsilon=cell.recipe.epsilon,
+                value=ours.mean if ours else None,
+                low=ours.low if ours else None,
+                high=ours.high if ours else None,
+                difference=ours.mean - printed if ours and printed is not None else None,
+                epsilon=max(epsilons) if done and len(epsilons) == len(done) else None,
+                claimed_epsilon=max((one.claimed_epsilon for one in done if one.claimed_epsilon), default=None),
+                delta=done[0].delta if done else None,
+                seeds=len(done),
+                failed=len(results) - len(done),
+                minutes=sum(one.cpu_seconds or 0.0 for one in done) / 60 / len(done) if done else None,
+                ours=" ".join(cell.ours),
+                stand_in=cell.stand_in or "",
+            )
+        )
+    return rows
+
+
+def _spread(name: str, done: Sequence[Result], accounting: Accounting) -> Spread | None:
+    """A mean over the runs that happen to have a number would flatter: all have it, or there is none."""
+    values = [value for result in done if (value := measure(name, result, accounting)) is not None]
+    return Spread.of(values) if values and len(values) == len(done) else None
 
 
 def to_csv(rows: Sequence[Reproduced]) -> str:
     """The rows as CSV.
 
     >>> to_csv([]).split(",")[:3]
-    ['cell', 'printed', 'printed_epsilon']
+    ['cell', 'measure', 'printed']
     """
     text = io.StringIO()
     writer = csv.DictWriter(text, [field.name for field in dataclasses.fields(Reproduced)], lineterminator="\n")

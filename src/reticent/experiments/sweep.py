@@ -61,7 +61,7 @@ def sweep(
     _refuse_impossible(jobs, out, processes)
     results = {}
     for job in jobs:
-        if (before := read_record(out / "runs" / job.name)) is not None and before.done:
+        if (before := read_record(out / "runs" / job.name)) is not None and job.finished(before):
             results[job.name] = before
             watcher.ended(job, before)
     waiting = [job for job in jobs if job.name not in results]

@@ -1,4 +1,4 @@
-"""Tables to run again: what a paper printed, and the settings behind it, read from an experiment file."""
+"""Tables and figures to run again: what a paper printed, and the settings behind it, read from an experiment file."""
 
 from __future__ import annotations
 
@@ -8,50 +8,48 @@ from fnmatch import fnmatch
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Literal
 
 from reticent.errors import SettingError, UnknownName
-from reticent.experiments.recipe import Recipe, read_recipe
+from reticent.experiments.cells import Settings, TableCell, cells_of
 
-Settings = dict[str, Any]
-T = TypeVar("T")
-ABOUT_A_ROW = ("name", "columns", "printed", "minutes", "ours", "as_claimed")
-"""The keys of a row that are not settings of its runs."""
+TableKind = Literal["table", "figure"]
+KINDS: tuple[TableKind, ...] = ("table", "figure")
 
 
-@dataclass(frozen=True, kw_only=True)
-class TableCell:
-    """One figure of a table: how it is computed here, and what the paper printed."""
+@dataclass(frozen=True)
+class LeftOut:
+    """Printed numbers that have no entry, and why."""
 
-    row: str
-    column: str
-    recipe: Recipe
-    """At the epsilon that heads the column, which we prove (or without one, where the paper names none)."""
-    as_claimed: Recipe | None
-    """With the noise and the length that the paper used, whose epsilon it claimed; None where it does not say."""
-    printed: float | None
-    """The paper's accuracy in percent."""
-    minutes: float | None
-    """About how long a run takes on one core."""
-    ours: tuple[str, ...]
-    """Settings that the paper does not state: these are our choice."""
-
-    @property
-    def name(self) -> str:
-        """What `--cells` and the folder of a run call it."""
-        return f"{self.row}-{self.column}" if self.column else self.row
+    what: str
+    figures: int
+    why: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A table (or figure) of a paper."""
+    """A table or figure of a paper."""
 
+    kind: TableKind = "table"
     number: str
     title: str
-    runs: int | None
+    runs: int | None = None
     """How many runs the paper's figures are means of, if it says."""
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
     cells: tuple[TableCell, ...]
+    figures: int | None = None
+    """How many numbers the paper prints there; None: nobody has counted."""
+    left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def entered(self) -> int:
+        """How many of the printed numbers have an entry; what stands beside another row counts there."""
+        return sum(len(cell.printed) for cell in self.cells if cell.beside is None)
+
+    @property
+    def printed(self) -> int:
+        """How many numbers are printed: as counted, or else those that are known here."""
+        return self.figures if self.figures is not None else self.entered + sum(one.figures for one in self.left_out)
 
     def chosen(self, patterns: str | None) -> tuple[TableCell, ...]:
         """The cells that any of the patterns (by commas, with * and ?) names; all of them if none is given."""
@@ -78,10 +76,10 @@ def papers() -> list[str]:
 
 
 def read_tables(paper: str) -> tuple[str, list[Table]]:
-    """The title and the tables of a paper by its name, or of an experiment file by its path.
+    """The title, the tables and then the figures of a paper by its name, or of an experiment file by its path.
 
     >>> title, tables = read_tables("dpsur")
-    >>> tables[0].number, tables[0].cells[0].printed
+    >>> tables[0].number, tables[0].cells[0].printed["accuracy"]
     ('2', 97.93)
     """
     source: Traversable | Path = Path(paper) if paper.endswith(".toml") else _folder() / f"{paper}.toml"
@@ -92,21 +90,23 @@ def read_tables(paper: str) -> tuple[str, list[Table]]:
     except tomllib.TOMLDecodeError as error:
         raise SettingError(f"{source} is not valid TOML: {error}") from error
     try:
-        return values["title"], [_table(number, table) for number, table in values["table"].items()]
+        # A file with neither is told that it has no table.
+        kinds = [kind for kind in KINDS if kind in values] or ["table"]
+        return values["title"], [_table(kind, *named) for kind in kinds for named in values[kind].items()]
     except (KeyError, IndexError) as error:
         missing = f"{error} is missing" if isinstance(error, KeyError) else "a list has fewer entries than columns"
         raise SettingError(f"{source} is not an experiment file: {missing} (see docs/reproduce.md)") from error
 
 
-def find_table(paper: str, number: str) -> Table:
-    """One table of a paper.
+def find_table(paper: str, number: str, kind: TableKind = "table") -> Table:
+    """One table or figure of a paper.
 
     >>> len(find_table("dpsur", "2").chosen("mnist-dpsur-*"))
     4
     """
-    tables = {table.number: table for table in read_tables(paper)[1]}
+    tables = {table.number: table for table in read_tables(paper)[1] if table.kind == kind}
     if number not in tables:
-        raise UnknownName("table", number, list(tables))
+        raise UnknownName(kind, number, list(tables))
     return tables[number]
 
 
@@ -114,47 +114,14 @@ def _folder() -> Traversable:
     return files("reticent.experiments") / "papers"
 
 
-def _table(number: str, values: Settings) -> Table:
-    shared = values.get("shared", {})
-    cells = [cell for row in values["row"] for cell in _cells(shared | row)]
+def _table(kind: TableKind, number: str, values: Settings) -> Table:
     return Table(
+        kind=kind,
         number=number,
         title=values["title"],
         runs=values.get("runs"),
         notes=tuple(values.get("notes", [])),
-        cells=tuple(cells),
+        cells=tuple(cells_of(values.get("row", []), values.get("shared", {}))),
+        figures=values.get("figures"),
+        left_out=tuple(LeftOut(one["what"], one["figures"], one["why"]) for one in values.get("left_out", [])),
     )
-
-
-def _cells(row: Settings) -> list[TableCell]:
-    """The cells of a row: where a setting is a list, each column has its own."""
-    settings = {name: value for name, value in row.items() if name not in ABOUT_A_ROW}
-    columns = row.get("columns") or [f"eps{epsilon:g}" for epsilon in _list(row.get("epsilon"))] or [""]
-    cells = []
-    for number, column in enumerate(columns):
-        own = _at(settings, number)
-        claimed = row.get("as_claimed")
-        cells.append(
-            TableCell(
-                row=row["name"],
-                column=column,
-                recipe=read_recipe(None, own),
-                as_claimed=read_recipe(None, own | {"epsilon": None} | _at(claimed, number)) if claimed else None,
-                printed=_one(row.get("printed"), number),
-                minutes=_one(row.get("minutes"), number),
-                ours=tuple(row.get("ours", [])),
-            )
-        )
-    return cells
-
-
-def _list(value: T | list[T] | None) -> list[T]:
-    return value if isinstance(value, list) else [] if value is None else [value]
-
-
-def _at(settings: Settings, number: int) -> Settings:
-    return {name: _one(value, number) for name, value in settings.items()}
-
-
-def _one(value: T | list[T], number: int) -> T:
-    return value[number] if isinstance(value, list) else value

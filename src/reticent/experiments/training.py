@@ -61,7 +61,7 @@ def train(
     start = time.perf_counter()
     dataset = examples(said)
     recipe = settled(said, dataset)
-    if out is not None and (done := _finished(out, recipe, resume)) is not None:
+    if out is not None and (done := finished(out, recipe, resume=resume)) is not None:
         return done
     if charge_to is not None:
         _refuse_uncharged(recipe)
@@ -233,7 +233,7 @@ def defended(recipe: Recipe, dataset: data.Dataset) -> Trained:
     return Trained(found.model, guarantee, found.rounds, found.rounds, {"recipe": recipe.to_json()})
 
 
-def _finished(out: Path, recipe: Recipe, resume: bool) -> Result | None:
+def finished(out: Path, recipe: Recipe, *, resume: bool) -> Result | None:
     """What came of a finished run, if that is what the folder holds and resuming was asked for."""
     if not (out / ANSWER).exists():
         return None

@@ -75,6 +75,11 @@ class Fields:
         value = self.data.get(name)
         return None if value is None else Fields(value, f"{self.where}: {name}")
 
+    def numbers(self, name: str) -> dict[str, float] | None:
+        """A field that holds an object of numbers."""
+        found = self.part(name)
+        return None if found is None else {key: found.need(key, float) for key in found.data}
+
     def need_part(self, name: str) -> Fields:
         """A field that must hold an object."""
         found = self.part(name)

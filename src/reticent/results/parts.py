@@ -58,21 +58,39 @@ class ClassAccuracy:
 
 @dataclass(frozen=True, kw_only=True)
 class Learning:
-    """How a model did on public validation examples as the rounds went by."""
+    """How a model did on public examples as the rounds went by."""
 
     of: str
     """accuracy or loss."""
     points: tuple[tuple[int, float], ...]
+    on: str = ""
+    """Which examples, where they are not validation examples."""
+    epsilon: tuple[tuple[int, float], ...] = ()
+    """What had been spent at each point, if the run had been planned that long; no guarantee."""
+    claimed: tuple[tuple[int, float], ...] = ()
+    """The same by the paper's own rule, where it has one."""
 
     def to_json(self) -> dict[str, object]:
         """The curve as plain data."""
-        return {"of": self.of, "points": [list(point) for point in self.points]}
+        curves = {"points": self.points, "epsilon": self.epsilon, "claimed": self.claimed}
+        on = {"on": self.on} if self.on else {}
+        told = {name: [list(point) for point in curve] for name, curve in curves.items() if curve or name == "points"}
+        return {"of": self.of, **on, **told}
 
     @staticmethod
     def from_json(curve: Fields) -> Learning:
         """The curve that `to_json` wrote."""
-        of = curve.choice("of", ("accuracy", "loss")) or "accuracy"
-        return Learning(of=of, points=tuple((int(number), at) for number, at in curve.pairs("points") or ()))
+
+        def pairs(name: str) -> tuple[tuple[int, float], ...]:
+            return tuple((int(number), value) for number, value in curve.pairs(name) or ())
+
+        return Learning(
+            of=curve.choice("of", ("accuracy", "loss")) or "accuracy",
+            points=pairs("points"),
+            on=curve.get("on", str) or "",
+            epsilon=pairs("epsilon"),
+            claimed=pairs("claimed"),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

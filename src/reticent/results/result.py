@@ -62,6 +62,8 @@ class Result:
     metrics: Mapping[str, float] | None = None
     """What `evaluate` measured on the test examples, where more than accuracy was."""
     learning: Learning | None = None
+    attacks: Mapping[str, float] | None = None
+    """What attacks on the run measured, such as lira.auc; None: it was not attacked as part of it."""
     beyond: tuple[str, ...] | None = None
     """What no recipe says of a run that was made in Python; None for a run made by a recipe."""
     stages: str | None = None
@@ -201,6 +203,7 @@ class Result:
             "confusion": None if self.confusion is None else [list(row) for row in self.confusion],
             "metrics": None if self.metrics is None else dict(self.metrics),
             "learning": None if self.learning is None else self.learning.to_json(),
+            "attacks": None if self.attacks is None else dict(self.attacks),
             "beyond": None if self.beyond is None else list(self.beyond),
             "classes": None if self.classes is None else [one.to_json() for one in self.classes],
             "epsilon": self.epsilon,
@@ -230,7 +233,7 @@ class Result:
         kind = told.choice("kind", KINDS) or ("private" if optimizer is None else "plain")
         guarantee = read_guarantee(told.need_part("guarantee")) if status == "done" else NOTHING
         ledger, classes, points = told.part("ledger"), told.parts("classes"), told.pairs("epsilon_by_round")
-        learning, metrics = told.part("learning"), told.part("metrics")
+        learning = told.part("learning")
         found = Result(
             run=told.get("run", str) or name,
             label=told.get("label", str) or ("plain" if kind == "plain" else recipe.need("method", str)),
@@ -253,7 +256,8 @@ class Result:
             dataset=told.get("dataset", str),
             class_names=told.many("class_names", str),
             confusion=told.rows("confusion"),
-            metrics=None if metrics is None else {name: metrics.need(name, float) for name in metrics.data},
+            metrics=told.numbers("metrics"),
+            attacks=told.numbers("attacks"),
             learning=None if learning is None else Learning.from_json(learning),
             beyond=told.many("beyond", str),
             stages=told.get("stages", str),

@@ -20,6 +20,7 @@ SAYS = {
     "method": "see `reticent methods`",
     "options": "the method's own options, as a table in a TOML file",
     "epsilon": "privacy budget; the noise follows from it",
+    "claimed_epsilon": "with noise_multiplier: as long as the paper's own rule says this is spent; no guarantee",
     "delta": "chance that the promise does not hold; at most 1e-5 and 1/(10 N) if not said",
     "size": "declared number of examples: then one more or less changes no number",
     "adjacency": "what is promised: zero-out, add-or-remove (needs size) or replace",

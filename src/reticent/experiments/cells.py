@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from reticent import catalogue
 from reticent.errors import SettingError
 from reticent.experiments.measures import check_measure
 from reticent.experiments.recipe import Recipe, read_recipe
@@ -102,8 +103,15 @@ def _cells(row: Settings) -> list[TableCell]:
 
 
 def _as_claimed(own: Settings, said: Settings) -> Recipe:
-    """The recipe with the paper's noise and length; no epsilon is asked for, whatever heads the column."""
-    return read_recipe(None, own | {"epsilon": None} | said)
+    """The recipe with the paper's noise and length; no epsilon is asked for, whatever heads the column.
+
+    Where a paper charges for kept updates only, their number is what its epsilon fixes, however many attempts it takes.
+    """
+    fixed: Settings = {}
+    selects = "hidden_attempts" in catalogue.options(own.get("method", "dpsgd"))
+    if selects and (epsilon := own.get("epsilon")) is not None and "epochs" not in said:
+        fixed = {"claimed_epsilon": epsilon, "hidden_attempts": True, "epochs": None}
+    return read_recipe(None, own | {"epsilon": None} | fixed | said)
 
 
 def _by_measure(row: Settings, columns: int) -> Settings:

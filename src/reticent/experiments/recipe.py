@@ -20,6 +20,7 @@ from reticent.experiments.factories import find_factory, is_factory
 
 _ABOVE_ZERO = (
     "epsilon",
+    "claimed_epsilon",
     "epochs",
     "batch_size",
     "lr",
@@ -52,6 +53,8 @@ class Recipe:
     method: str = "dpsgd"
     options: dict[str, Any] = field(default_factory=dict)
     epsilon: float | None = None
+    claimed_epsilon: float | None = None
+    """The run is as long as its paper's own rule says that this is spent; no guarantee, and it overrides `epochs`."""
     delta: float | None = None
     size: int | None = None
     """The declared number of private examples: all public numbers follow from it, however many there really are."""
@@ -225,6 +228,8 @@ def check(recipe: Recipe) -> None:
             "leave out holdout and validation, or size"
         )
     _check_groups(recipe)
+    if recipe.claimed_epsilon is not None and (recipe.epsilon is not None or recipe.noise_multiplier is None):
+        raise SettingError("claimed_epsilon says how long a run with a noise_multiplier is: give that, and no epsilon")
     features = recipe.features or ""
     if recipe.statistics_noise is not None and ("normalised" in features or "two-scales" in features):
         raise SettingError(f"{features} is normalised already: take scattering with statistics_noise, or set centre")

@@ -28,9 +28,9 @@ from reticent.inside.lattice import LAW
 from reticent.inside.randomness import GENERATOR
 from reticent.inside.rounding import COVERED_BY_TEST
 from reticent.methods import solving
+from reticent.methods.claiming import claim_of
 from reticent.methods.method import Method
 from reticent.methods.solving import tally
-from reticent.outside import Claiming, Releases
 
 APART = "the model and its loss treat examples apart: checked before and during the run, not proved"
 
@@ -92,17 +92,8 @@ class Plan:
 
         Not said how many: as many as can be expected at best.
         """
-        releases = Releases(
-            gradient=self.method.gradient_event(self.settings),
-            settings=self.settings,
-            rounds=self.rounds,
-            kept=kept,
-            delta=self.price.delta,
-            already=self.already,
-            orders=orders,
-        )
-        stages = (self.method.gate, self.method.control, self.method.direction)
-        return next((stage.claim(releases) for stage in stages if isinstance(stage, Claiming)), None)
+        method, settings, delta = self.method, self.settings, self.price.delta
+        return claim_of(method, settings, self.rounds, delta, kept=kept, already=self.already, orders=orders)
 
     def guarantee(self, *, seeded: bool, generator: str = GENERATOR, assumes: tuple[str, ...] = ()) -> Guarantee:
         """What this plan promises for every run of it; `assumes` is what was declared of the examples."""

@@ -50,4 +50,10 @@ class Sign:
 
     def claim(self, releases: Releases) -> PaperClaim:
         """Theorem 5 of the paper: plain steps, which stands."""
-        return claimed.dpsign(releases.gradient, releases.kept_at_best(), releases.delta, orders=releases.orders)
+        return claimed.dpsign(
+            releases.gradient,
+            releases.kept_at_best(),
+            releases.delta,
+            orders=releases.orders,
+            statistics=releases.already,
+        )

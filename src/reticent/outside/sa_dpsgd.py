@@ -131,7 +131,13 @@ class Annealed:
 
     def claim(self, releases: Releases) -> PaperClaim:
         """Lemma 2 of the paper on kept updates only, which is refuted."""
-        return claimed.sa_dpsgd(releases.gradient, releases.kept_at_best(), releases.delta, orders=releases.orders)
+        return claimed.sa_dpsgd(
+            releases.gradient,
+            releases.kept_at_best(),
+            releases.delta,
+            orders=releases.orders,
+            statistics=releases.already,
+        )
 
     def charge(self, gradient: Event, settings: RoundSettings) -> Charge:
         """Gradient and judge, each for itself; or one event for a whole group of hidden attempts."""

@@ -80,22 +80,26 @@ def dpsur(
     return _claim([training, validation], accepted, delta, orders, "new", charged, REFUTED, statistics)
 
 
-def sa_dpsgd(training: Event, accepted: int, delta: float, *, orders: Orders = "paper") -> PaperClaim:
+def sa_dpsgd(
+    training: Event, accepted: int, delta: float, *, orders: Orders = "paper", statistics: Iterable[Event] = ()
+) -> PaperClaim:
     """SA-DPSGD: accepted updates only, with the older conversion (Fu et al. 2022, theorem 1, lemma 2).
 
     >>> round(sa_dpsgd(Subsampled(512 / 60000, Gaussian(1.23)), 4698, 1e-5).epsilon, 3)
     3.0
     """
-    return _claim([training], accepted, delta, orders, "old", f"{accepted} accepted updates", REFUTED)
+    return _claim([training], accepted, delta, orders, "old", f"{accepted} accepted updates", REFUTED, statistics)
 
 
-def dpsign(training: Event, steps: int, delta: float, *, orders: Orders = "paper") -> PaperClaim:
+def dpsign(
+    training: Event, steps: int, delta: float, *, orders: Orders = "paper", statistics: Iterable[Event] = ()
+) -> PaperClaim:
     """DPSignSGD and DPSignAdam: plain DP-SGD steps (Ghosh & Das 2024, theorem 5).
 
     >>> round(dpsign(Subsampled(512 / 60000, Gaussian(1.3121)), 3510, 1e-5).epsilon, 3)
     2.0
     """
-    return _claim([training], steps, delta, orders, "new", f"{steps} steps", STANDS)
+    return _claim([training], steps, delta, orders, "new", f"{steps} steps", STANDS, statistics)
 
 
 def dpis(epsilon: float, delta: float) -> PaperClaim:

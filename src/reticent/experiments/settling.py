@@ -50,7 +50,7 @@ def ruled(said: Recipe, found: Recipe) -> tuple[str, ...]:
     >>> ruled(Recipe(), Recipe(lr=0.5))
     ('lr',)
     """
-    names = [name for name in (*RULED, "max_grad_norm") if name != "epochs" or said.claimed_epsilon is None]
+    names = (*RULED, "max_grad_norm")
     return tuple(name for name in names if getattr(said, name) is None and getattr(found, name) is not None)
 
 

@@ -18,7 +18,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from reticent.accounting import Budget
 from reticent.accounting.adjacency import adjacency_of
 from reticent.budgets import DatasetBudget
-from reticent.call import Call, Start, refuse_unreadable
+from reticent.call import Call, Start, everything, refuse_unreadable
 from reticent.data.arrays import as_arrays
 from reticent.errors import DataError, SettingError
 from reticent.evaluating import predict
@@ -119,7 +119,7 @@ def fit(
         **{name: asked_for[name] for name in _AS_SAID},
     )
     ready.release(size, seed, folder)  # only now: what the plan refuses must not have been released
-    curve = LearningCurve(validation, model, folder)
+    curve = LearningCurve(None if validation is None else everything(validation, model), folder)
     for step in run:
         curve(run, step)
         if progress is not None:

@@ -40,6 +40,8 @@ SAYS = {
     "fill_noise": 'noise multiplier of the means that stand for missing cells (fill = "noisy" in the schema)',
     "holdout": "so many training examples are public and judge updates (sa_dpsgd)",
     "validation": "so many training examples are set aside and judge the model instead of the test examples",
+    "subset": "learn from so many training examples only, the same ones every time",
+    "curve": "judge the model on the test examples so many times along the way, with epsilon; chooses nothing",
     "max_physical_batch_size": "examples in memory at once; changes no result",
     "private_diagnostics": "keep private-diagnostics.jsonl; never show it",
     "seed": "for tests and papers; the guarantee will say so",

@@ -77,7 +77,7 @@ def _cells(row: Settings) -> list[TableCell]:
     settings = {name: value for name, value in row.items() if name not in ABOUT_A_ROW}
     kind: Kind = "plain" if row.get("kind") == "plain" else "private"
     if kind == "plain":
-        settings.pop("epsilon", None)  # what the private rows share heads no column of it
+        settings = {name: value for name, value in settings.items() if name not in ("epsilon", "curve")}
     columns = row.get("columns") or [f"eps{epsilon:g}" for epsilon in _list(settings.get("epsilon"))] or [""]
     printed = _by_measure(row, len(columns))
     cells = []

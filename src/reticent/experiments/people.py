@@ -44,3 +44,21 @@ def set_aside(train: Examples, count: int | None) -> tuple[Examples, Examples | 
         return train.take(order[count:]), train.take(order[:count])
     aside = np.isin(train.groups.numpy(), found[order[:count]])
     return train.take(np.flatnonzero(~aside)), train.take(np.flatnonzero(aside))
+
+
+def subset_of(train: Examples, count: int) -> Examples:
+    """So many training examples (or persons), the same ones every time; all of them, if that is how many there are.
+
+    >>> import torch
+    >>> subset_of(Examples(torch.zeros(5, 2), torch.arange(5)), 2).y.tolist()
+    [2, 0]
+    """
+    there = len(train) if train.groups is None else len(train.groups.unique())
+    if count == there:
+        return train
+    if count > there:
+        kind = "training examples" if train.groups is None else "persons"
+        raise SettingError(f"subset is {count}, and there are {there} {kind}: give fewer, or leave it out")
+    chosen = set_aside(train, count)[1]
+    assert chosen is not None
+    return chosen

@@ -159,4 +159,4 @@ def _shaped(recipe: Recipe) -> tuple[data.Dataset, int]:
     dataset = data.load(recipe.data, folder=recipe.data_folder, declared=recipe.declared())
     few = replace(dataset, train=dataset.train.take([0]), test=None)
     shaped = few if recipe.features is None else data.extract(few, recipe.features)
-    return shaped, len(people_of(recipe, dataset.train))
+    return shaped, recipe.subset or len(people_of(recipe, dataset.train))

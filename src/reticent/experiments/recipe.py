@@ -27,6 +27,8 @@ _ABOVE_ZERO = (
     "centre",
     "statistics_noise",
     "fill_noise",
+    "subset",
+    "curve",
     "max_physical_batch_size",
 )
 
@@ -83,6 +85,10 @@ class Recipe:
     holdout: int | None = None
     validation: int | None = None
     """So many training examples (or persons) are set aside and judge the model instead of the test, for tuning."""
+    subset: int | None = None
+    """So many of the training examples (or persons) are learned from, the same ones every time; the rest is unused."""
+    curve: int | None = None
+    """The model is judged on the test examples so many times along the way; nothing is chosen by it."""
     max_physical_batch_size: int | None = None
     private_diagnostics: bool = False
     seed: int | None = None
@@ -222,14 +228,16 @@ def check(recipe: Recipe) -> None:
     for name, default in known_options.items():
         _check_option(name, recipe.options.get(name, default), default)
     adjacency_of(recipe.size, recipe.adjacency)
-    if recipe.size is not None and (recipe.holdout is not None or recipe.validation is not None):
+    if recipe.size is not None and (recipe.holdout, recipe.validation, recipe.subset) != (None, None, None):
         raise SettingError(
             "size declares the number of examples, but who is set aside depends on how many there really are: "
-            "leave out holdout and validation, or size"
+            "leave out holdout, validation and subset, or size"
         )
     _check_groups(recipe)
     if recipe.claimed_epsilon is not None and (recipe.epsilon is not None or recipe.noise_multiplier is None):
         raise SettingError("claimed_epsilon says how long a run with a noise_multiplier is: give that, and no epsilon")
+    if recipe.curve is not None and catalogue.find(recipe.method).kind == "defence":
+        raise SettingError(f"{recipe.method} is not trained round by round: leave out curve")
     features = recipe.features or ""
     if recipe.statistics_noise is not None and ("normalised" in features or "two-scales" in features):
         raise SettingError(f"{features} is normalised already: take scattering with statistics_noise, or set centre")

@@ -22,7 +22,7 @@ from reticent.evaluating import accuracy
 from reticent.experiments.factories import is_factory
 from reticent.experiments.normalising import charges, normalise
 from reticent.experiments.parts import blueprint_of, model_of
-from reticent.experiments.people import people_of, set_aside
+from reticent.experiments.people import people_of, set_aside, subset_of
 from reticent.experiments.recipe import Recipe, check
 from reticent.experiments.record import describe
 from reticent.experiments.request import request
@@ -30,9 +30,10 @@ from reticent.experiments.settling import ruled, settled
 from reticent.experiments.stored import keep_recipe, recipe_of
 from reticent.experiments.tracking import JsonLines, write_private_diagnostics
 from reticent.inside import Persons
+from reticent.learning import LearningCurve
 from reticent.methods.solving import rounds_in
 from reticent.optimizers import make_optimizer, make_scheduler
-from reticent.results import ANSWER, PlainSettings, Result, name_of, read_result
+from reticent.results import ANSWER, Learning, PlainSettings, Result, name_of, read_result
 from reticent.results.sealing import seal
 from reticent.run import Run, Step
 from reticent.trained import Trained
@@ -66,23 +67,26 @@ def train(
     if charge_to is not None:
         _refuse_uncharged(recipe)
     if recipe.method in defences.names():
-        trained, noise = defended(recipe, dataset), 0.0
+        trained, noise, learning = defended(recipe, dataset), 0.0, None
     else:
         _warn_of_large_batch(recipe, dataset)
         run = prepare(recipe, dataset, out, resume=resume, charge_to=charge_to)
         if out is not None:
             keep_recipe(said, out)
         track = JsonLines(out / "rounds.jsonl") if out is not None else None
+        curve = curve_of(recipe, dataset, out)
         for step in run:
+            curve(run, step)
             if track is not None:
                 track(run, step)
             if progress is not None:
                 progress(run, step)
         trained = Trained.of(run, {"recipe": recipe.to_json()})
-        noise = run.plan.settings.noise_multiplier
+        noise, learning = run.plan.settings.noise_multiplier, curve.told()
         if recipe.private_diagnostics and out is not None:
             write_private_diagnostics(run, out / PRIVATE)
-    return finish(recipe, dataset, trained, out, start, noise_multiplier=noise, by_rule=ruled(said, recipe))
+    by_rule = ruled(said, recipe)
+    return finish(recipe, dataset, trained, out, start, noise_multiplier=noise, by_rule=by_rule, learning=learning)
 
 
 def _warn_of_large_batch(recipe: Recipe, dataset: data.Dataset) -> None:
@@ -111,6 +115,7 @@ def finish(
     noise_multiplier: float,
     by_rule: tuple[str, ...] = (),
     optimizer: PlainSettings | None = None,
+    learning: Learning | None = None,
 ) -> Result:
     """Measure accuracy, tell everything about a run, and keep it in the folder; plain training has an optimizer."""
     named = recipe.model is None or not is_factory(recipe.model)  # one's own network is built by nobody but its owner
@@ -128,6 +133,7 @@ def finish(
         kept=trained.kept,
         noise_multiplier=noise_multiplier,
         optimizer=optimizer,
+        learning=learning,
         seconds=round(time.perf_counter() - start, 3),
         recipe=recipe.to_json(),
         by_rule=by_rule,
@@ -151,12 +157,25 @@ def examples(recipe: Recipe) -> data.Dataset:
     if recipe.features is not None:
         quiet = recipe.size is not None or recipe.groups is not None  # how many rows there are is private then
         dataset = data.extract(dataset, recipe.features, progress=None if quiet else _tell_features)
+    if recipe.subset is not None:
+        dataset = dataclasses.replace(dataset, train=subset_of(dataset.train, recipe.subset))
     if recipe.validation is None:
         return dataset
     train, judges = set_aside(dataset.train, recipe.validation)
     who = "examples" if recipe.groups is None else "persons"
     note = f"{recipe.validation} training {who} set aside for tuning, not the test examples"
     return dataclasses.replace(dataset, train=train, test=judges, note=note)
+
+
+def curve_of(recipe: Recipe, dataset: data.Dataset, out: Path | None) -> LearningCurve:
+    """What judges the model along the way, on the examples that judge it in the end; nothing, if not asked for."""
+    if recipe.curve is None:
+        return LearningCurve(None, out)
+    if dataset.test is None:
+        raise SettingError(f"curve is of test examples, and {recipe.data} has none: leave it out, or give test_data")
+    which = "test examples" if recipe.validation is None else dataset.note
+    batch = (dataset.test.x, dataset.test.y)
+    return LearningCurve(batch, out, points=recipe.curve, on=f"{which}; nothing is chosen by them", priced=True)
 
 
 def _check_fill(recipe: Recipe, dataset: data.Dataset) -> None:

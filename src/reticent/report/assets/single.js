@@ -2,7 +2,7 @@
 function setUpSingle() {
   if (!facts.run) return;
   chart("chart-standing", "Accuracy beside always naming the commonest class, and beside no privacy", standingChart);
-  chart("chart-learning", "The model on public validation examples, by round", learningChart);
+  chart("chart-learning", "The model on public examples, by round", learningChart);
   chart("chart-confusion", "How many test examples of each class were given each answer", confusionChart);
 }
 

@@ -48,3 +48,15 @@ def test_a_holdout_must_be_called_public() -> None:
 def test_hidden_annealing_needs_a_public_judge() -> None:
     with pytest.raises(SettingError, match="public hold-out"):
         sa_dpsgd(hidden_attempts=True)
+
+
+def test_a_holdout_that_is_reported_on_must_be_admitted_and_is_told() -> None:
+    """The paper judges updates by the test set; a guarantee then says what accuracy on it is worth."""
+    test = torch.ones(5, 1), torch.zeros(5)
+    honest, admitted = (
+        sa_dpsgd(holdout=test, holdout_is_public=True, judge_on_test=said).gate for said in (False, True)
+    )
+    assert honest.proof.assumptions == ("the hold-out is public",)
+    assert any("no estimate" in said for said in admitted.proof.assumptions)
+    with pytest.raises(SettingError, match="give that as holdout"):
+        sa_dpsgd(judge_on_test=True)

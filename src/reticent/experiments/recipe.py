@@ -233,6 +233,8 @@ def check(recipe: Recipe) -> None:
             "size declares the number of examples, but who is set aside depends on how many there really are: "
             "leave out holdout, validation and subset, or size"
         )
+    if recipe.options.get("judge_on_test") and (recipe.holdout is not None or recipe.validation is not None):
+        raise SettingError("judge_on_test lets the test examples judge: leave out holdout and validation")
     _check_groups(recipe)
     if recipe.claimed_epsilon is not None and (recipe.epsilon is not None or recipe.noise_multiplier is None):
         raise SettingError("claimed_epsilon says how long a run with a noise_multiplier is: give that, and no epsilon")

@@ -13,7 +13,7 @@ from torch import nn
 
 from reticent import defences
 from reticent.data import Dataset, Examples
-from reticent.errors import DataError
+from reticent.errors import DataError, SettingError
 from reticent.experiments.parts import model_of
 from reticent.experiments.people import people_of, set_aside
 from reticent.experiments.plain import learn
@@ -87,6 +87,8 @@ def repeatable(result: Result) -> Repeatable:
     (1337, 100)
     """
     recipe = recipe_of(result)
+    if recipe.options.get("judge_on_test"):
+        raise SettingError(f"the test examples judged {result.run}: none is left that it has never looked at")
     found = _loaded(json.dumps(recipe.to_json()), result.kind == "plain")
     known = result.examples if result.kind == "private" and recipe.size is None else None
     there = len(people_of(recipe, found.dataset.train))

@@ -78,7 +78,7 @@ def method_of(recipe: Recipe, public: Examples | None = None) -> methods.Method:
     Normalise(stability=0.1)
     """
     options = {"max_grad_norm": recipe.max_grad_norm, "noise_multiplier": recipe.noise_multiplier} | recipe.options
-    if recipe.holdout is not None:
+    if recipe.holdout is not None or recipe.options.get("judge_on_test"):
         stand_in = torch.zeros(1, 1), torch.zeros(1, dtype=torch.long)
         options |= {"holdout": stand_in if public is None else public, "holdout_is_public": True}
     return methods.get(recipe.method, **{name: value for name, value in options.items() if value is not None})

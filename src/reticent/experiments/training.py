@@ -40,6 +40,8 @@ from reticent.trained import Trained
 
 Progress = Callable[[Run, Step], None]
 PRIVATE = "private-diagnostics.jsonl"
+CHOSEN_BY = "the test examples chose the updates: their accuracy is no estimate of anything"
+"""What is said of the accuracy of a run that was judged on the test examples."""
 
 
 def train(
@@ -159,6 +161,8 @@ def examples(recipe: Recipe) -> data.Dataset:
         dataset = data.extract(dataset, recipe.features, progress=None if quiet else _tell_features)
     if recipe.subset is not None:
         dataset = dataclasses.replace(dataset, train=subset_of(dataset.train, recipe.subset))
+    if recipe.options.get("judge_on_test"):
+        dataset = dataclasses.replace(dataset, note=CHOSEN_BY)
     if recipe.validation is None:
         return dataset
     train, judges = set_aside(dataset.train, recipe.validation)
@@ -205,6 +209,8 @@ def prepare(
     """The run a (filled) recipe describes, ready for its first round; what it does not say follows the rule."""
     recipe = settled(recipe, dataset)
     private, public = set_aside(dataset.train, recipe.holdout)
+    if recipe.options.get("judge_on_test"):
+        public = _reported_on(dataset)
     people = people_of(recipe, private)
     asked = request(recipe, len(people), public)
     model = model_of(recipe, dataset)
@@ -234,6 +240,12 @@ def prepare(
     )
     normalise(model, private, recipe, out)  # only now: what the plan refuses must not have been released
     return run
+
+
+def _reported_on(dataset: data.Dataset) -> data.Examples:
+    if dataset.test is None:
+        raise SettingError(f"{dataset.name} has no test examples that could judge: leave out judge_on_test")
+    return dataset.test
 
 
 def defended(recipe: Recipe, dataset: data.Dataset) -> Trained:

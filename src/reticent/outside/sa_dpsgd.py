@@ -33,10 +33,14 @@ class Judge(Protocol):
 
 @dataclass(frozen=True, repr=False)
 class PublicHoldout:
-    """Examples that are nobody's secret: asking them is free. Never the set that accuracy is reported on."""
+    """Examples that are nobody's secret: asking them is free. Never the set that accuracy is reported on.
+
+    `reported_on` admits that it is that set, as in the paper, and the guarantee says what accuracy is then.
+    """
 
     x: Tensor
     y: Tensor
+    reported_on: bool = False
 
     def __post_init__(self) -> None:
         if len(self.x) == 0 or len(self.x) != len(self.y):
@@ -45,7 +49,13 @@ class PublicHoldout:
     def __repr__(self) -> str:
         parts = (part.detach().cpu().contiguous().view(torch.uint8).numpy() for part in (self.x, self.y))
         mark = hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()[:8]
-        return f"PublicHoldout({len(self.y)} examples, {mark})"
+        return f"PublicHoldout({len(self.y)} examples, {mark}{', reported on' if self.reported_on else ''})"
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What a guarantee rests on, and what no reader may take from it."""
+        chosen = "accuracy on the hold-out is no estimate of anything: it chose the updates"
+        return ("the hold-out is public", *((chosen,) if self.reported_on else ()))
 
     def events(self, settings: RoundSettings) -> tuple[Event, ...]:  # noqa: ARG002 - public
         """Nothing."""
@@ -123,7 +133,7 @@ class Annealed:
     @property
     def proof(self) -> Proof:
         """Every attempt, or first accepted of a group that stays hidden."""
-        public = ("the hold-out is public",) if isinstance(self.judge, PublicHoldout) else ()
+        public = self.judge.assumptions if isinstance(self.judge, PublicHoldout) else ()
         if not self.hidden_attempts:
             return Proof("every attempt", public, counts="attempts")
         hidden = "only kept updates are seen: the number and timing of attempts stay private"

@@ -20,6 +20,7 @@ def sa_dpsgd(
     max_grad_norm: float = 0.1,
     holdout: Any = None,
     holdout_is_public: bool = False,
+    judge_on_test: bool = False,
     cooling: float = 10.0,
     max_rejections: int = 10,
     hidden_attempts: bool = False,
@@ -30,16 +31,19 @@ def sa_dpsgd(
     """Simulated annealing over noisy updates (Fu et al. 2022, algorithm 2).
 
     `holdout` is an (x, y) of public examples, which must be said with `holdout_is_public=True`; it may not be the set
-    that accuracy is reported on. Without one, the training examples judge, through the door and charged.
+    that accuracy is reported on, unless `judge_on_test` admits it, as in the paper. Without one, the training examples
+    judge, through the door and charged.
 
     >>> sa_dpsgd(noise_multiplier=2.0).gate.judge
     PrivateAnswer(batch_size=256, noise_multiplier=1.3, limit=0.001)
     """
     if holdout is None:
+        if judge_on_test:
+            raise SettingError("judge_on_test says that the hold-out is the test set: give that as holdout")
         judge: PublicHoldout | PrivateAnswer = PrivateAnswer(validation_batch_size, validation_noise, loss_limit)
     elif holdout_is_public:
         x, y = holdout
-        judge = PublicHoldout(torch.as_tensor(x), torch.as_tensor(y))
+        judge = PublicHoldout(torch.as_tensor(x), torch.as_tensor(y), judge_on_test)
     else:
         raise SettingError(
             "sa_dpsgd asks its hold-out without noise, so its examples get no privacy at all: say "
@@ -65,6 +69,7 @@ ABOUT = About(
     | {
         "holdout": "public examples (x, y) that judge; never the set accuracy is reported on",
         "holdout_is_public": "must be said: they get no privacy",
+        "judge_on_test": "the test examples judge, as in the paper: accuracy on them is then no estimate of anything",
         "cooling": "initial temperature (Q0)",
         "max_rejections": "kept for certain after so many rejections in a row (mu0)",
         "hidden_attempts": "charge kept updates only; attempts, timing and logs must stay private",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from laws import Law
 
 from reticent.accounting import Gaussian, Subsampled
 from reticent.errors import SettingError
+from reticent.inside import Task
 from reticent.methods import sa_dpsgd
 from reticent.outside import Annealed, PrivateAnswer, PublicHoldout
 
@@ -30,6 +32,28 @@ def test_annealing_on_a_public_holdout() -> None:
     assert not gate.settle(worse).kept
     assert gate.settle(law.proposal(torch.tensor([0.3]), kept=100, coin=0.001, rejections=4)).kept, "forced after mu0"
     assert len(law.vault.ledger) == 0, "public examples cost nothing"
+
+
+def test_a_place_is_asked_about_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An attempt starts where the last one ended or began; the answer is the same as if both were asked again."""
+    law, judge = Law(torch.ones(20, 1)), PublicHoldout(torch.full((5, 1), 2.0), torch.zeros(5))
+    asked: list[float] = []
+    loss = PublicHoldout._loss
+
+    def counted(self: PublicHoldout, task: Task) -> float:
+        asked.append(loss(self, task))
+        return asked[-1]
+
+    monkeypatch.setattr(PublicHoldout, "_loss", counted)
+    assert judge.change(law.proposal(torch.tensor([0.5]))) == pytest.approx(1.0)
+    assert len(asked) == 2
+    assert judge.change(law.proposal(torch.tensor([-0.25]))) == pytest.approx(-0.5)
+    assert len(asked) == 3, "dropped: the next attempt starts at the same place"
+    moved = law.proposal(torch.tensor([-0.25]))
+    assert judge.change(replace(moved, before=torch.tensor([-0.25]))) == 0.0
+    assert len(asked) == 4, "kept: it starts where the last one ended"
+    assert judge.change(replace(moved, before=torch.tensor([7.0]))) == pytest.approx(-14.5)
+    assert len(asked) == 6, "elsewhere: both are asked"
 
 
 def test_annealing_without_a_holdout_asks_through_the_door() -> None:

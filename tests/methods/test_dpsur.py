@@ -32,6 +32,16 @@ def near(found: float, expected: float) -> bool:
     return abs(found - expected) <= 4 * math.sqrt(expected * (1 - expected) / TRIALS)
 
 
+@pytest.mark.parametrize("noise", [0.8, 1.0, 1.3])
+def test_good_and_bad_updates_are_told_apart_best_at_zero(noise: float) -> None:
+    """Figure 6 of the paper, which takes beta = -1 for the place where its two curves are furthest apart."""
+    betas = [step / 10 for step in range(-35, 6)]
+    chances = {beta: NoisyTest(noise_multiplier=noise, threshold=beta).acceptance() for beta in betas}
+    assert max(betas, key=lambda beta: chances[beta][1] - chances[beta][0]) == 0.0
+    (bad, good), (bad_at_zero, good_at_zero) = chances[-1.0], chances[0.0]
+    assert bad / good < bad_at_zero / good_at_zero, "what it buys: fewer bad ones for each good one"
+
+
 @pytest.mark.parametrize(("beta", "better", "worse"), [(0.0, 0.691, 0.309), (-1.0, 0.5, 0.159)])
 def test_acceptance_probabilities_of_dpsur(beta: float, better: float, worse: float) -> None:
     """P(keep | dE <= -C_v) = Phi((beta + 1) / 2 s_v), P(keep | dE >= C_v) = Phi((beta - 1) / 2 s_v)."""

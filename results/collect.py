@@ -1,6 +1,7 @@
 """Copy what runs left (results.jsonl, attacks) into this folder, and write the tables of both README.md from it.
 
-`python results/collect.py OUT` does both; without OUT only the tables are written anew.
+`python results/collect.py OUT` does both; without OUT only the tables are written anew, and the pages of the papers.
+`python results/papers.py OUT --collect` copies the runs of the papers.
 """
 
 from __future__ import annotations
@@ -9,13 +10,17 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from statistics import fmean
 
 from reticent.experiments.published import Record, slim, to_lines
+from reticent.experiments.standing import standing
 from reticent.experiments.tables import find_table
 from reticent.report import Spread
 from reticent.report.commands import trained_by
+from reticent.report.papers import Paper
+from reticent.report.papers_markdown import as_table, opening, page, side_by_side
 
 HERE = Path(__file__).parent
 PAGES = (HERE / "README.md", HERE.parent / "README.md")
@@ -99,17 +104,31 @@ def tables() -> dict[str, str]:
     found = {}
     for name in (*METHODS, "location30"):
         if (HERE / f"{name}.jsonl").exists():
-            found[name] = _table(_compared(read(name)))
+            found[name] = as_table(_compared(read(name)))
     for name, (paper, number) in CELLS.items():
         if (HERE / f"{name}.jsonl").exists():
             printed = {cell.name: cell.printed.get("accuracy") for cell in find_table(paper, number).cells}
-            found[name] = _table(_cells(read(name), printed))
+            found[name] = as_table(_cells(read(name), printed))
     if (HERE / "defaults.jsonl").exists():
-        found["defaults"] = _table(_defaults(read("defaults")))
-    found["headline"] = _table(_headline(read("best")))
+        found["defaults"] = as_table(_defaults(read("defaults")))
+    found["headline"] = as_table(_headline(read("best")))
     if (HERE / "location30-attacks.jsonl").exists():
-        found["location30-attacks"] = _table(_attacks(read("location30-attacks")))
+        found["location30-attacks"] = as_table(_attacks(read("location30-attacks")))
+    found["papers"] = opening(papers())
+    for paper in papers():
+        found |= {f"{paper.name} {table.number}": side_by_side(table) for table in paper.tables if table.main}
     return found
+
+
+@cache
+def papers() -> list[Paper]:
+    """Every paper, beside what the records hold of it."""
+    return standing(HERE)
+
+
+def pages() -> dict[Path, str]:
+    """The page of each paper, which nobody writes by hand."""
+    return {HERE / f"{paper.name}.md": page(paper) for paper in papers()}
 
 
 def read(name: str) -> list[Record]:
@@ -145,7 +164,7 @@ def _cells(records: list[Record], printed: dict[str, float | None]) -> Iterator[
     for group in sorted(_groups(records), key=lambda group: str(group[0]["label"])):
         cell = f"{group[0]['label']}-eps{group[0]['target_epsilon']:g}"
         figures = (_accuracy(group), _epsilon(group, "epsilon"), str(len(group)), _minutes(group))
-        there = printed[cell]
+        there = printed.get(cell)
         yield cell, "" if there is None else f"{there:g}", *figures
 
 
@@ -212,12 +231,6 @@ def _minutes(group: list[Record]) -> str:
     return f"{fmean(record['cpu_seconds'] for record in group) / 60:.1f}"
 
 
-def _table(rows: Iterator[Sequence[str]]) -> str:
-    head, *body = rows
-    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|", *(f"| {' | '.join(row)} |" for row in body)]
-    return "\n".join(lines)
-
-
 def with_tables(text: str) -> str:
     """The text with the table after every `<!-- table: NAME -->` written anew."""
     for name, table in tables().items():
@@ -229,5 +242,7 @@ def with_tables(text: str) -> str:
 if __name__ == "__main__":
     if len(sys.argv) > 1:
         collect(Path(sys.argv[1]))
-    for page in PAGES:
-        page.write_text(with_tables(page.read_text()))
+    for place in PAGES:
+        place.write_text(with_tables(place.read_text()))
+    for place, text in pages().items():
+        place.write_text(text)

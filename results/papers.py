@@ -14,8 +14,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
 
 from reticent.checkpoint import replace_file
@@ -26,80 +25,17 @@ from reticent.data.loading.places import data_folder
 from reticent.errors import ResumeError, ReticentError
 from reticent.experiments.job import Job, claim
 from reticent.experiments.locks import locked
-from reticent.experiments.published import (
-    Record,
-    essence_for,
-    essence_of,
-    read_published,
-    slim,
-    to_lines,
-)
-from reticent.experiments.recipe import Recipe, check
+from reticent.experiments.published import Record, essence_of, mark_of, read_published, slim, to_lines
+from reticent.experiments.recipe import check
 from reticent.experiments.sweep import sweep
-from reticent.experiments.tables import TableCell, papers, read_tables
+from reticent.experiments.tables import papers
+from reticent.experiments.wanted import Wanted, wanted
 from reticent.results import Result
 
 HERE = Path(__file__).parent
 RECORDS = HERE / "papers.jsonl"
-MAIN = {("dpsur", "2"), ("sa-dpsgd", "1"), ("dpis", "3"), ("pd-sgd", "2"), ("handcrafted", "best")} | {
-    ("dpsign", number) for number in "345"
-}
-"""The tables that each paper's claim stands on."""
 CHEAP = 3.0
 """Cells that take fewer minutes have as many seeds as are asked for, others one."""
-
-
-@dataclass(frozen=True, eq=False)
-class Wanted:
-    """A run that a cell asks for."""
-
-    paper: str
-    table: str
-    cell: TableCell
-    claimed: bool
-
-    @property
-    def recipe(self) -> Recipe:
-        """What is run."""
-        found = self.cell.as_claimed if self.claimed else self.cell.recipe
-        assert found is not None
-        return found
-
-    @cached_property
-    def essence(self) -> str:
-        """What it has in common with every run that serves the cell."""
-        return essence_for(self.recipe)
-
-    @property
-    def usefulness(self) -> tuple[int, float]:
-        """Smaller is run earlier: main tables before others, images in colour last, then what is cheap."""
-        slow = resolve(self.recipe.data).startswith("cifar")
-        return (2 if slow else 0 if (self.paper, self.table) in MAIN else 1), self.cell.minutes or 0.0
-
-    @property
-    def command(self) -> str:
-        """What runs this cell alone."""
-        how = " --as-claimed" if self.claimed else ""
-        return f"reticent reproduce {self.paper} --table {self.table} --cells {self.cell.name}{how}"
-
-    def job(self, seed: int) -> Job:
-        """The run with a seed; its name and label follow from what it is, not from the cell that asked first."""
-        kind, recipe = "private", self.recipe.filled()
-        mark = hashlib.sha256(self.essence.encode()).hexdigest()[:10]
-        label = f"{resolve(recipe.data)}-{recipe.method}"
-        return Job(name=f"{label}-{mark}-seed{seed}", label=label, recipe=replace(recipe, seed=seed), kind=kind)
-
-
-def wanted(names: Sequence[str]) -> list[Wanted]:
-    """Everything that the cells of some papers ask for, both ways."""
-    return [
-        Wanted(paper, table.number, cell, claimed)
-        for paper in names
-        for table in read_tables(paper)[1]
-        for cell in table.cells
-        for claimed in (False, True)
-        if not claimed or cell.as_claimed is not None
-    ]
 
 
 def obstacle(one: Wanted, longest: float) -> str | None:
@@ -120,11 +56,27 @@ def planned(possible: Sequence[Wanted], seeds: int, held: set[tuple[str, int]]) 
     """The runs to do, the most useful first, each once; the first seed of all before the second of any."""
     seen = set(held)
     for seed in range(seeds):
-        for one in sorted(possible, key=lambda one: one.usefulness):
-            cheap = one.cell.minutes is not None and one.cell.minutes < CHEAP
-            if (one.essence, seed) not in seen and (cheap or seed == 0):
-                seen.add((one.essence, seed))
-                yield one, one.job(seed)
+        now = [one for one in possible if seed == 0 or (one.cell.minutes or 0.0) < CHEAP]
+        attacked = {one.essence for one in now if one.attack}
+        for one in sorted(now, key=usefulness):
+            served = one.attack is None and one.essence in attacked  # by the run that is attacked as well
+            if (one.mark, seed) not in seen and not served:
+                seen.add((one.mark, seed))
+                yield one, job_of(one, seed)
+
+
+def usefulness(one: Wanted) -> tuple[int, float]:
+    """Smaller is run earlier: main tables before others, images in colour last, then what is cheap."""
+    slow = resolve(one.recipe.data).startswith("cifar")
+    return (2 if slow else 0 if one.main else 1), one.cell.minutes or 0.0
+
+
+def job_of(one: Wanted, seed: int) -> Job:
+    """The run with a seed; its name and label follow from what it is, not from the cell that asked first."""
+    recipe, attack = replace(one.recipe.filled(), seed=seed), one.attack
+    label = f"{resolve(recipe.data)}-{recipe.method if one.cell.kind == 'private' else 'plain'}"
+    mark = hashlib.sha256(one.mark.encode()).hexdigest()[:10]
+    return Job(name=f"{label}-{mark}-seed{seed}", label=label, recipe=recipe, kind=one.cell.kind, attack=attack)
 
 
 def claimable(job: Job, out: Path) -> bool:
@@ -139,15 +91,17 @@ def claimable(job: Job, out: Path) -> bool:
 
 def collect(out: Path) -> int:
     """Write a line for each finished run that a cell asks for into papers.jsonl; how many there are."""
-    asked = {one.essence: one for one in reversed(wanted(papers()))}
+    everything = wanted(papers())
+    asked = {one.essence: one for one in reversed(everything)} | {one.mark: one for one in reversed(everything)}
     with locked(out):  # two may collect at once
         lines = RECORDS.read_text().splitlines() if RECORDS.exists() else []
         found: dict[str, Record] = {record["run"]: record for record in map(json.loads, lines)}
         for path in out.glob("runs/*/record.json"):
             record = json.loads(path.read_text())
             if record["status"] == "done":
-                found[record["run"]] = slim(record)
-        serving = {run: one for run, record in sorted(found.items()) if (one := asked.get(essence_of(record)))}
+                job = json.loads((path.parent / "job.json").read_text())
+                found[record["run"]] = slim(record) | ({"attack": job["attack"]} if job.get("attack") else {})
+        serving = {run: one for run, record in sorted(found.items()) if (one := _asker(asked, record))}
         if len(serving) < len(found):
             print(f"{len(found) - len(serving)} runs serve no cell any more: left out", file=sys.stderr)
         records = (
@@ -155,6 +109,11 @@ def collect(out: Path) -> int:
         )
         replace_file(RECORDS, to_lines(records).encode())
     return len(serving)
+
+
+def _asker(asked: dict[str, Wanted], record: Record) -> Wanted | None:
+    """The first cell that a run serves: one that asks for it with its attack, or else without."""
+    return asked.get(mark_of(record)) or asked.get(essence_of(record))
 
 
 class Watcher:
@@ -199,11 +158,11 @@ def main(asked: argparse.Namespace) -> None:
         return
     everything = [one for one in wanted(asked.papers) if asked.as_claimed or not one.claimed]
     why = {one: obstacle(one, asked.longest) for one in everything}
-    held = {(essence_of(record), record["seed"]) for record in read_published(HERE)}
+    held = {(mark(record), record["seed"]) for record in read_published(HERE) for mark in (mark_of, essence_of)}
     todo = list(planned([one for one in everything if why[one] is None], asked.seeds, held))
     for one, reason in why.items():
         if reason is not None:
-            print(f"left out: {one.paper} {one.table} {one.cell.name}: {reason}")
+            print(f"left out: {one.place} {one.cell.name}: {reason}")
     for one, job in todo:
         print(f"{one.cell.minutes:6.1f} min  {job.name}  {one.command}")
     total = sum(one.cell.minutes or 0.0 for one, _ in todo)

@@ -31,6 +31,10 @@ def test_the_tables_are_those_of_the_files(collect: ModuleType) -> None:
     assert set(collect.tables()) <= shown, "a file that no table shows"
 
 
+def test_the_pages_of_the_papers_are_those_of_the_files(collect: ModuleType) -> None:
+    assert {place: place.read_text() for place in collect.pages()} == collect.pages()
+
+
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: path.stem)
 def test_every_run_names_its_command_seed_and_commit(path: Path) -> None:
     for line in path.read_text().splitlines():

@@ -75,6 +75,16 @@ def essence_of(record: Record) -> str:
     return essence(said, record["kind"])
 
 
+def mark_of(record: Record) -> str:
+    """The essence of a recorded run and of how it was attacked."""
+    return marked(essence_of(record), record.get("attack"))
+
+
+def marked(essence: str, attack: Mapping[str, object] | None) -> str:
+    """What is told apart where runs are attacked: the same run, attacked otherwise, is another."""
+    return essence if attack is None else essence + json.dumps(_floats(attack), sort_keys=True)
+
+
 def essence_for(recipe: Recipe, kind: str = "private") -> str:
     """The essence of a run that a recipe asks for."""
     return essence(dataclasses.asdict(recipe.filled()), kind)

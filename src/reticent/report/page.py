@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -39,7 +40,11 @@ def write_page(
 
 def write(results: Results, page: Path, *, private: bool = False, without_privacy: float | None = None) -> Path:
     """Write the page of some results; `without_privacy` is an accuracy that a single run is held against."""
-    text = render(results, without_privacy)
+    return keep(render(results, without_privacy), page, private=private)
+
+
+def keep(text: str, page: Path, *, private: bool = False) -> Path:
+    """Put a page in its place, whole or not at all."""
     try:
         page.parent.mkdir(parents=True, exist_ok=True)
         new = page.with_name(page.name + ".new")  # a full disk must not leave half a page in the place of a whole one
@@ -63,24 +68,34 @@ def render(results: Results, without_privacy: float | None = None) -> str:
     if single is not None:
         drawn["run"] = alone(single, without_privacy)
         drawn["points"] = []  # one point is no chart
+    return filled(
+        "page.html" if single is None else "run.html",
+        SCRIPTS,
+        drawn,
+        results=results,
+        **(_comparison(results, rows) if single is None else _single(single, results, without_privacy)),
+        rocs=any(entry.roc for entry in results.attacks),
+        histograms=any(entry.histogram for entry in results.attacks),
+        spent=bool(drawn["spending"]),
+        judged=bool(drawn["classes"]),
+        sentences=_sentences(results),
+        budgets=sorted({(row.target_epsilon, row.delta) for row in rows if row.target_epsilon and row.delta}),
+        statements=statements,
+        about=_about(results),
+        said=embedded([said.to_json() for said in statements]),
+    )
+
+
+def filled(template: str, scripts: Sequence[str], facts: object, **values: object) -> str:
+    """A template with these values, and with everything inlined that it needs to be looked at alone."""
     return (
         _environment()
-        .get_template("page.html" if single is None else "run.html")
+        .get_template(template)
         .render(
-            results=results,
-            **(_comparison(results, rows) if single is None else _single(single, results, without_privacy)),
-            rocs=any(entry.roc for entry in results.attacks),
-            histograms=any(entry.histogram for entry in results.attacks),
-            spent=bool(drawn["spending"]),
-            judged=bool(drawn["classes"]),
-            sentences=_sentences(results),
-            budgets=sorted({(row.target_epsilon, row.delta) for row in rows if row.target_epsilon and row.delta}),
-            statements=statements,
-            about=_about(results),
-            facts=embedded(drawn),
-            said=embedded([said.to_json() for said in statements]),
+            **values,
+            facts=embedded(facts),
             style=_asset("style.css"),
-            scripts=[_asset(name) for name in SCRIPTS],
+            scripts=[_asset(name) for name in scripts],
             libraries=_libraries(),
         )
     )

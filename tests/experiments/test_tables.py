@@ -95,6 +95,16 @@ def test_figures_are_found_apart_from_tables(paper: str) -> None:
         call(paper, "--table", "1", "--figure", "2")
 
 
+def test_a_figure_without_runs_is_listed_and_refused(paper: str) -> None:
+    path = Path(paper)
+    path.write_text(
+        FILE + '\n[figure.3]\ntitle = "Figure 3: a drawing"\nnotes = ["no run is behind it"]\nfigures = 0\n'
+    )
+    assert "no run is behind it" in call(paper, "--figure", "3", "--list")
+    with pytest.raises(SettingError, match="--list says why"):
+        call(paper, "--figure", "3")
+
+
 def test_everything_is_listed_and_counted(paper: str) -> None:
     said = call(paper, "--list")
     assert "(9 numbers printed, 6 with an entry)" in said

@@ -82,6 +82,8 @@ def jobs_of(cells: Sequence[TableCell], seeds: int, epsilon: Accounting) -> list
     """The runs that cells take, the first seed of all of them first."""
     if seeds < 1:
         raise SettingError(f"at least one seed is needed, not {seeds}")
+    if not cells:
+        raise SettingError("there is nothing here to run: --list says why")
     return [(cell, _job(cell, seed, epsilon)) for seed in range(seeds) for cell in cells]
 
 

@@ -3,14 +3,47 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 from torch.optim import SGD, Adam, Optimizer
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
 from reticent.errors import ModelError, UnknownName
+
+NAMES = ("adam", "sgd", "sign_adam", "sign_sgd")
+SIGN_MOMENTUM = 0.9
+"""Adam's usual first decay."""
+
+
+class Signs(Optimizer):
+    """A step of the same length in every coordinate, by the sign of its gradient, or of a running average of them.
+
+    Without momentum this is SignSGD (Bernstein et al. 2018). With momentum 0.9 it is what Ghosh & Das 2024 call
+    SignAdam (algorithm 2): what Adam divides by is positive, so that only the sign of its first moment is left.
+
+    >>> weight = nn.Parameter(torch.tensor([1.0, -2.0]))
+    >>> weight.grad = torch.tensor([30.0, -0.01])
+    >>> Signs([weight], lr=0.5).step(); weight.tolist()
+    [0.5, -1.5]
+    """
+
+    def __init__(self, parameters: Iterable[Tensor], lr: float, momentum: float = 0.0):
+        super().__init__(parameters, {"lr": lr, "momentum": momentum})
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]  # noqa: ARG002 - it asks no loss
+        """Move every parameter that has a gradient."""
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is None:
+                    continue
+                state = self.state[parameter]
+                before = state.get("average", torch.zeros_like(parameter))
+                state["average"] = group["momentum"] * before + parameter.grad
+                parameter.sub_(state["average"].sign(), alpha=group["lr"])
 
 
 def make_optimizer(
@@ -30,7 +63,11 @@ def make_optimizer(
             return SGD(trainable, lr=lr, momentum=momentum or 0.0)
         case "adam":
             return Adam(trainable, lr=lr)
-    raise UnknownName("optimizer", name, ["adam", "sgd"])
+        case "sign_sgd":
+            return Signs(trainable, lr)
+        case "sign_adam":
+            return Signs(trainable, lr, SIGN_MOMENTUM)
+    raise UnknownName("optimizer", name, NAMES)
 
 
 def make_scheduler(name: str | None, optimizer: Optimizer, rounds: int) -> LRScheduler | None:

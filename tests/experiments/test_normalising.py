@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from reticent import checkpoint, data, models
 from reticent.accounting import Gaussian, Ledger, Planned
 from reticent.accounting.ledger import read_entries
+from reticent.certificate import verify
 from reticent.data.features.statistics import FeatureSum, channel_means, release_mean
 from reticent.errors import BudgetSpent, ModelError, ResumeError, ReticentError, SettingError
 from reticent.experiments.normalising import centre, normalise, standardise
@@ -143,10 +144,10 @@ def test_a_whole_run_with_a_centre_resumes_and_loads(tmp_path: Path) -> None:
 
 
 def test_what_the_plan_refuses_is_not_released(tmp_path: Path) -> None:
-    """DPIS passes a filter that knows of nothing before it, and epsilon 0.01 does not pay for the mean."""
+    """Epsilon 3 does not pay for a mean with little noise and the norms besides, nor 0.01 for the mean alone."""
     dataset = data.load("digits")
     dear = replace(RECIPE, noise_multiplier=None, epsilon=0.01, centre=1.0)
-    for recipe in (Recipe(data="digits", method="dpis", epsilon=3.0, centre=20.0, seed=0).filled(), dear):
+    for recipe in (Recipe(data="digits", method="dpis", epsilon=3.0, centre=1.0, seed=0).filled(), dear):
         with pytest.raises(ReticentError):
             prepare(recipe, dataset, tmp_path / recipe.method)
         assert not list(tmp_path.rglob("centre.*"))
@@ -288,3 +289,19 @@ def test_statistics_replace_groups_and_refuse_what_is_normalised() -> None:
         train(replace(STATISTICS, features="scattering-normalised"))
     with pytest.raises(SettingError, match="statistics_noise"):
         train(replace(STATISTICS, method="selena", noise_multiplier=None))
+
+
+@pytest.mark.parametrize("method", ["dpis", "dpagd"])
+def test_methods_that_plan_on_the_way_normalise_too(method: str, tmp_path: Path) -> None:
+    """What the statistics cost is charged with the plan, is in the budget, and a third party prices it the same."""
+    recipe = Recipe(
+        data="digits", method=method, epsilon=3.0, epochs=2, batch_size=200, centre=30.0, statistics_noise=30.0, seed=0
+    )
+    result = train(recipe, tmp_path / "run")
+    assert result.guarantee.epsilon == 3.0
+    released = [
+        entry.event for name in ("centre", "statistics") for entry in read_entries(tmp_path / f"run/{name}.jsonl")
+    ]
+    assert released.count(Gaussian(30.0)) == 3
+    report = verify(tmp_path / "run")
+    assert report.ok, report

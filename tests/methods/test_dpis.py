@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from typing import Any
 
 import pytest
 import torch
@@ -10,11 +12,12 @@ from laws import Law
 from torch import Tensor
 
 import reticent as rt
-from reticent.accounting import Budget, Gaussian, Subsampled
+from reticent.accounting import Budget, Gaussian, RenyiFilter, Subsampled
+from reticent.accounting.spending import spending_of
 from reticent.errors import SettingError
 from reticent.inside import ByNorm, Everyone, ImportanceSettings, NormTotal, RoundSettings, UnitDirection, UnitSum
 from reticent.inside.dpis import NORM, REACH, remembered
-from reticent.outside import Selective
+from reticent.outside import NormPlan, Selective
 
 SIZE, BATCH, SPREAD = 40, 8.0, 3.0
 
@@ -180,3 +183,56 @@ def test_nobody_drawn_is_an_answer_too() -> None:
     with law.vault.round(0):
         sealed = law.vault.ask(UnitSum()(law.task, UnitDirection(), now), law.vault.draw(ByNorm(), now))
     assert torch.equal(sealed._value, torch.zeros(2))
+
+
+def planned(**more: Any) -> rt.methods.Plan:
+    return rt.methods.plan(
+        rt.methods.dpis(**more.pop("options", {})),
+        size=6000,
+        batch_size=600,
+        epochs=5,
+        budget=Budget(2.0, 1e-5),
+        **more,
+    )
+
+
+def test_what_was_released_before_comes_out_of_the_same_budget() -> None:
+    """Statistics, a centre: the filter has so much less for the run, and the epsilon is for both."""
+    events = (Gaussian(8.0), Gaussian(8.0), Gaussian(20.0))
+    alone, after = planned(), planned(already=events)
+    assert alone.price.epsilon == after.price.epsilon == 2.0
+    assert after.settings.noise_multiplier > alone.settings.noise_multiplier
+    allowance = after.allowance()
+    assert isinstance(allowance, RenyiFilter)
+    assert allowance.spent == pytest.approx(sum(allowance.cost(event) for event in events))
+    both = spending_of(events) + after.spending(declared=True)
+    assert both.price(1e-5).epsilon == pytest.approx(2.0)
+    with pytest.raises(SettingError, match="norm sums"):
+        planned(already=(Gaussian(1.0),))
+
+
+def test_the_whole_schedule_fits_after_what_was_released_before() -> None:
+    """The plan's last noise uses up what is left, and no more: the filter of a run would refuse it."""
+    control = planned(already=(Gaussian(8.0),), options={"size_noise": 0.02}).method.control
+    assert isinstance(control, NormPlan)
+    assert control.plan is not None
+    found = control.plan.filter()
+    assert found.spent == pytest.approx(control.plan.spent_apart)
+    control.plan.schedule([1.0, 0.9, 0.8, 0.7, 0.6])  # raises if a step passes the filter
+
+
+def test_a_noisy_number_of_examples_is_charged_once_and_scales_the_steps(blobs: tuple[Tensor, Tensor]) -> None:
+    made = run(blobs, size_noise=0.1)
+    for _ in made:
+        pass
+    charged = Counter(entry.event for entry in made.ledger)
+    assert charged[Gaussian(0.1 * made.plan.settings.size)] == 1
+    scaled = ImportanceSettings(100, 10, 1.0, 1.0, norm_total=50.0, counted=200.0)
+    assert UnitDirection().sensitivity(scaled) == 0.25
+
+
+@pytest.mark.parametrize("external", [1.0, 6.0])
+def test_the_external_clip_norm_limits_the_clip_norm(external: float, blobs: tuple[Tensor, Tensor]) -> None:
+    made = run(blobs, adaptive_clip=True, norm_noise=0.1, growth=100.0, external_clip=external)
+    norms = [made.settings.max_grad_norm for _ in made]
+    assert max(norms) == pytest.approx(external * norms[0])

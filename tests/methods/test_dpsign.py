@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from reticent.inside import Flat, RoundSettings
+from reticent.optimizers import Signs
 from reticent.outside import Sign
 
 SETTINGS = RoundSettings(100, 10, 1.0, 1.0)
@@ -63,3 +64,20 @@ def test_response_to_a_signal(signal: float, mean: float) -> None:
     noise = torch.randn(400_000, generator=torch.Generator().manual_seed(0))
     found = Sign().apply(signal + noise, SETTINGS).mean().item()
     assert abs(found - mean) < 4 / math.sqrt(400_000)
+
+
+@pytest.mark.parametrize("steps", [1, 7])
+def test_algorithm_2_steps_by_the_sign_of_adams_direction(steps: int) -> None:
+    """SignAdam as printed, second moment and all, is the sign of a running average."""
+    rng = torch.Generator().manual_seed(3)
+    ours = nn.Parameter(torch.zeros(6))
+    optimizer = Signs([ours], lr=LR, momentum=BETA1)
+    place, first, second = torch.zeros(6), torch.zeros(6), torch.zeros(6)
+    for number in range(1, steps + 1):
+        gradient = torch.randn(6, generator=rng)
+        ours.grad = gradient.clone()
+        optimizer.step()
+        first, second = BETA1 * first + (1 - BETA1) * gradient, 0.999 * second + 0.001 * gradient**2
+        adam = first / (1 - BETA1**number) / ((second / (1 - 0.999**number)).sqrt() + EPS)
+        place -= LR * adam.sign()
+    assert torch.allclose(ours.detach(), place, atol=1e-7)

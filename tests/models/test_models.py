@@ -19,6 +19,7 @@ PUBLISHED = [
     ("scattering-cnn", (81, 7, 7), 10, 33_066),
     ("scattering-cnn", (243, 8, 8), 10, 187_210),
     ("rnn", (80,), 2, 2_021_202),
+    ("glove-rnn", (80,), 2, 2_021_202),
     ("linear", (600,), 100, 60_100),
     ("head", (768,), 100, 76_900),
     ("wrn-16-4", (3, 32, 32), 10, 2_753_818),
@@ -34,7 +35,7 @@ def size(model: nn.Module, *, trainable: bool = False) -> int:
 
 def batch(name: str, inputs: tuple[int, ...], rows: int = 3) -> torch.Tensor:
     generator = torch.Generator().manual_seed(1)
-    if name == "rnn":
+    if name.endswith("rnn"):
         return torch.randint(0, 20_000, (rows, *inputs), generator=generator)
     return torch.rand(rows, *inputs, generator=generator)
 
@@ -54,6 +55,8 @@ def test_each_row_depends_on_its_own_example_only(name, inputs, classes):
     model = models.build(name, inputs=inputs, classes=classes)
     if name == "head":
         nn.init.normal_(model[-1].weight)
+    if name == "glove-rnn":
+        nn.init.normal_(model.embedding.weight)
     assert rejects_batch_norm(model)
     x = batch(name, inputs)
     with torch.no_grad():
@@ -105,6 +108,16 @@ def test_frozen_vectors_leave_the_network_of_dpis():
     assert size(model, trainable=True) == 21_202
     assert torch.equal(model.embedding.weight, vectors)
     assert size(models.ReviewRnn(vectors=vectors, single_bias=True), trainable=True) == 20_946
+
+
+def test_the_network_of_dpis_begins_as_keras_does_and_reads_to_the_end():
+    model = models.build("glove-rnn", inputs=(80,), classes=2)
+    assert size(model, trainable=True) == 20_946
+    assert all(bias.tolist() == [0.0] * 32 + [1.0] * 32 + [0.0] * 64 for bias in (model.lstm.bias_ih_l0,))
+    nn.init.normal_(model.embedding.weight)
+    words = batch("rnn", (80,), rows=1)
+    _, (last, _) = model.lstm(model.project(model.embedding(words)))
+    torch.testing.assert_close(model(words), model.classify(torch.cat([last[0], last[1]], dim=1)))
 
 
 def test_a_single_bias_is_one_bias():
@@ -170,14 +183,18 @@ def test_vit_without_its_package_says_what_to_install(monkeypatch):
 PRIVATE = [case for case in EVERY if not case[0].startswith("wrn") and case[1] != (3, 32, 32)]
 
 
+def trained(model: nn.Module) -> list[nn.Parameter]:
+    return [parameter for parameter in model.parameters() if parameter.requires_grad]
+
+
 @pytest.mark.parametrize(("name", "inputs", "classes"), PRIVATE)
 def test_every_small_network_trains_privately(name, inputs, classes):
     torch.manual_seed(0)
     model = models.build(name, inputs=inputs, classes=classes)
-    before = [parameter.clone() for parameter in model.parameters()]
+    before = [parameter.clone() for parameter in trained(model)]
     labels = torch.arange(6) % classes
     fit(model, (batch(name, inputs, rows=6), labels), noise_multiplier=1.0, epochs=1, batch_size=6, lr=0.1, delta=0.01)
-    assert all(not torch.equal(old, new) for old, new in zip(before, model.parameters(), strict=True))
+    assert all(not torch.equal(old, new) for old, new in zip(before, trained(model), strict=True))
 
 
 @pytest.mark.parametrize("style", [DE_ET_AL, PLAIN])

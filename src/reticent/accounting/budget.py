@@ -81,14 +81,17 @@ class Planned:
         return price(self.plan, delta, accountant=accountant)
 
 
-def most_concentrated(budget: Budget) -> tuple[float, float]:
-    """The order at which a budget affords the most zCDP, and how much; two examples away it counts four times.
+def most_concentrated(budget: Budget, before: Iterable[Event] = ()) -> tuple[float, float]:
+    """The order at which a budget affords the most zCDP after what was released before, and how much.
+
+    Two examples away zCDP counts four times.
 
     >>> order, rho = most_concentrated(Budget(1.0, 1e-5))
     >>> round(rho, 4)
     0.0306
     """
-    rhos = (budget.epsilon - overhead(ORDERS, budget.delta)) / ORDERS
+    costs = [(replaced if budget.adjacency == "replace" else curve)(event, ORDERS) for event in before]
+    rhos = (budget.epsilon - overhead(ORDERS, budget.delta) - sum(costs)) / ORDERS
     rhos /= 4 if budget.adjacency == "replace" else 1
     best = int(np.argmax(rhos))
     if rhos[best] <= 0:

@@ -69,7 +69,9 @@ class Comparison:
         for recipe in recipes.values():
             check(recipe.filled())
         for seed in self.seeds:
-            found.append(_job("plain", self._recipe({"method": BASELINE}), None, seed, "plain"))
+            # Optimizer and step are for the private ones: plain training chooses its own.
+            plain = dataclasses.replace(self._recipe({"method": BASELINE}), optimizer=None)
+            found.append(_job("plain", plain, None, seed, "plain"))
             found += [
                 _job(label, one, None, seed) for label, one in recipes.items() if catalogue.promises_nothing(one.method)
             ]

@@ -20,7 +20,11 @@ def model_of(recipe: Recipe, dataset: data.Dataset) -> nn.Module:
         torch.manual_seed(recipe.seed)
     own = recipe.model if recipe.model is not None and is_factory(recipe.model) else None
     made = None if own is None else made_by(own, inputs=dataset.inputs, classes=dataset.classes)
-    return blueprint_of(recipe, dataset).build(made)
+    model = blueprint_of(recipe, dataset).build(made)
+    if isinstance(model, models.ReviewRnn) and recipe.model == "glove-rnn":
+        vectors, _ = data.glove(folder=recipe.data_folder)
+        model.embedding.weight.copy_(vectors)
+    return model
 
 
 def blueprint_of(recipe: Recipe, dataset: data.Dataset) -> models.Blueprint:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
-from torch.optim import Adam
+from torch.optim import Optimizer
 
 from reticent.accounting import Guarantee
 from reticent.checkpoint import Folder
@@ -22,6 +23,7 @@ from reticent.experiments.recipe import Recipe
 from reticent.experiments.settling import ruled, settled
 from reticent.experiments.training import examples, finish, finished
 from reticent.methods.planning import default_delta
+from reticent.optimizers import make_optimizer
 from reticent.results import PlainSettings, Result
 from reticent.trained import Trained
 
@@ -35,17 +37,20 @@ Tell = Callable[[int, int], None]
 def train_plain(recipe: Recipe, out: Path, *, tell: Tell | None = None) -> Result:
     """Train the network of a recipe for its epochs without privacy; the answer has the shape of `train`'s.
 
-    The learning rate is the one that does best on a tenth of the training examples after a quarter of the epochs.
-    After a crash it goes on from its last checkpoint.
+    Where the recipe says optimizer, step and batch size, these are taken (with `lr_schedule="constant"` the step does
+    not fall). Otherwise it is Adam, with the learning rate that does best on a tenth of the training examples after a
+    quarter of the epochs. After a crash it goes on from its last checkpoint.
     """
     start = time.perf_counter()
     said = recipe.filled()
     dataset = examples(said)
-    recipe = settled(said, dataset)
+    whole = None not in (recipe.optimizer, recipe.lr, recipe.batch_size)
+    recipe = replace(settled(said, dataset), optimizer=recipe.optimizer if whole else None)
     if (done := finished(out, recipe, resume=True)) is not None:
         return done
     trained, lr = learn(recipe, dataset, Folder(out, resume=True, seconds=30.0), tell)
-    optimizer = PlainSettings(name="adam", lr=lr, batch_size=BATCH_SIZE, schedule="cosine to zero")
+    schedule = "constant" if _steady(recipe) else "cosine to zero"
+    optimizer = PlainSettings(name=recipe.optimizer or "adam", lr=lr, batch_size=_batch_size(recipe), schedule=schedule)
     by_rule = ruled(said, recipe)
     return finish(recipe, dataset, trained, out, start, noise_multiplier=0.0, by_rule=by_rule, optimizer=optimizer)
 
@@ -56,15 +61,15 @@ def learn(
     """The trained network and its learning rate, from where the folder's checkpoint stands, if there is one."""
     epochs, seed = max(1, math.ceil(recipe.epochs or 1)), recipe.seed or 0
     model = _normalised(recipe, dataset)
-    optimizer = Adam(model.parameters())
+    optimizer = _optimizer(recipe, model)
     stored = (folder.read() if folder is not None else None) or {"epoch": 0, "lr": None}
-    lr: float = stored["lr"] or _best_rate(recipe, dataset, math.ceil(epochs / 4), seed)
+    lr: float = stored["lr"] or _said_rate(recipe) or _best_rate(recipe, dataset, math.ceil(epochs / 4), seed)
     if stored["epoch"]:
         model.load_state_dict(stored["model"])
         optimizer.load_state_dict(stored["optimizer"])
-    steps = math.ceil(len(dataset.train) / BATCH_SIZE)
+    steps = math.ceil(len(dataset.train) / _batch_size(recipe))
     for epoch in range(stored["epoch"], epochs):
-        _epoch(model, optimizer, dataset.train, (epoch, epochs), lr, seed)
+        _epoch(model, optimizer, dataset.train, (epoch, epochs), replace(recipe, lr=lr, seed=seed))
         if folder is not None and folder.due():
             now = {"model": dict(model.state_dict()), "optimizer": optimizer.state_dict()}
             folder.write({"epoch": epoch + 1, "lr": lr, **now})
@@ -92,24 +97,42 @@ def _best_rate(recipe: Recipe, dataset: Dataset, epochs: int, seed: int) -> floa
 
     def reached(lr: float) -> float:
         model = _normalised(recipe, dataset)
-        optimizer = Adam(model.parameters())
+        optimizer = _optimizer(recipe, model)
         for epoch in range(epochs):
-            _epoch(model, optimizer, learners, (epoch, epochs), lr, seed)
+            _epoch(model, optimizer, learners, (epoch, epochs), replace(recipe, lr=lr, seed=seed))
         return accuracy(model, *judges)
 
     return max(RATES, key=reached)
 
 
-def _epoch(model: nn.Module, optimizer: Adam, learners: Examples, place: tuple[int, int], lr: float, seed: int) -> None:
+def _optimizer(recipe: Recipe, model: nn.Module) -> Optimizer:
+    """What the recipe names, if its step and batch size are for it; its step is set in every round."""
+    return make_optimizer(recipe.optimizer or "adam", model, 1.0, recipe.momentum)
+
+
+def _said_rate(recipe: Recipe) -> float | None:
+    return recipe.lr if recipe.optimizer is not None else None
+
+
+def _steady(recipe: Recipe) -> bool:
+    return recipe.optimizer is not None and recipe.lr_schedule == "constant"
+
+
+def _batch_size(recipe: Recipe) -> int:
+    return int(recipe.batch_size or BATCH_SIZE) if recipe.optimizer is not None else BATCH_SIZE
+
+
+def _epoch(model: nn.Module, optimizer: Optimizer, learners: Examples, place: tuple[int, int], recipe: Recipe) -> None:
     """Every example once, in the order and with the dropout that seed and epoch give."""
     epoch, epochs = place
-    torch.manual_seed(seed * 1_000_003 + epoch)
+    torch.manual_seed((recipe.seed or 0) * 1_000_003 + epoch)
     model.train()
-    parts = torch.split(torch.randperm(len(learners)), BATCH_SIZE)
+    parts = torch.split(torch.randperm(len(learners)), _batch_size(recipe))
     for number, index in enumerate(parts):
         done = (epoch + number / len(parts)) / epochs
         for group in optimizer.param_groups:
-            group["lr"] = lr * (1 + math.cos(math.pi * done)) / 2
+            share = 1.0 if _steady(recipe) else (1 + math.cos(math.pi * done)) / 2
+            group["lr"] = (recipe.lr or 0.0) * share
         x, y = learners.take(index)
         optimizer.zero_grad()
         torch.autograd.backward(cross_entropy(model(x), y))

@@ -33,6 +33,8 @@ class ImportanceSettings(RoundSettings):
     """The released sum of gradient norms (K)."""
     spent: float = 0.0
     """The Renyi divergence planned so far at the filter's order."""
+    counted: float = 0.0
+    """The released number of examples (N~), where one was: it only scales the step. 0: the public one."""
 
     @classmethod
     def of(cls, settings: RoundSettings) -> ImportanceSettings:
@@ -91,8 +93,9 @@ class UnitDirection:
         return torch.where(usable, self.sensitivity(settings) / found, 0.0)
 
     def sensitivity(self, settings: RoundSettings) -> float:
-        """norm_total / size."""
-        return ImportanceSettings.of(settings).norm_total / settings.size
+        """norm_total / size, or the number of examples that was released for it."""
+        known = ImportanceSettings.of(settings)
+        return known.norm_total / (known.counted or known.size)
 
 
 @dataclass(frozen=True)
@@ -190,6 +193,17 @@ class NormTotal:
         """Add up what is remembered; an example never looked at counts fully."""
         memory = remembered(drawn.memory, drawn.population, self.settings, self.spread)
         return memory[NORM].clamp(max=self.limit).sum()
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many examples there are (eq. 10)."""
+
+    sensitivity: float = 1.0
+
+    def answer(self, drawn: Drawn) -> Tensor:
+        """Each example counts once."""
+        return torch.tensor(float(drawn.population), dtype=torch.float64)
 
 
 @dataclass(frozen=True, eq=False)

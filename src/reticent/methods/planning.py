@@ -68,7 +68,10 @@ class Plan:
     def allowance(self) -> Allowance:
         """What the vault lets out: the planned events, each as often as planned, or what the filter lets pass."""
         if self.filter_order is not None:
-            return RenyiFilter(self.filter_order, self.price.epsilon, self.price.delta, self.adjacency)
+            found = RenyiFilter(self.filter_order, self.price.epsilon, self.price.delta, self.adjacency)
+            for event in self.already:
+                found.spend(event)  # in a ledger of its own, out of the same budget
+            return found
         if math.isinf(self.price.epsilon):
             return Unlimited(self.price.why)
         return Planned(self.tally())
@@ -77,7 +80,7 @@ class Plan:
         """What a run of it may release at most; `declared`: whether the number of examples was."""
         allowed = self.allowance()
         if isinstance(allowed, RenyiFilter):
-            kept = Filtered(allowed.order, allowed.limit, allowed.adjacency)
+            kept = Filtered(allowed.order, allowed.limit - allowed.spent, allowed.adjacency)
             return Spending(filters=(kept,), declared=declared, unit=self.unit)
         return Spending(self.tally(), declared=declared, unit=self.unit)
 
@@ -234,15 +237,11 @@ def _filtered(
         raise SettingError(f"{method.name} plans its noise while it runs: give a budget, and rounds or epochs")
     if budget.accountant == "pld":
         raise SettingError(f"PLD is not valid for {method.name}, whose noise is chosen during the run: use rdp")
-    if already:
-        raise SettingError(
-            f"{method.name} chooses its noise during the run: what was released before is not counted in yet"
-        )
     first = RoundSettings(size, batch_size, method.max_grad_norm, 1.0)
-    started = getattr(method, stage).start(first, rounds, budget)
+    started = getattr(method, stage).start(first, rounds, budget, already)
     method = replace(method, **{stage: started.stage})
     cost = started.filter.price(budget.delta)
-    found = Plan(method, started.settings, started.rounds, cost, "rdp", started.filter.order)
+    found = Plan(method, started.settings, started.rounds, cost, "rdp", started.filter.order, already)
     if found.bundles:
         raise SettingError(
             f"no proof covers {method.name} with a gate that hides what it drops: its noise is chosen during the run"

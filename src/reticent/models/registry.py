@@ -9,7 +9,7 @@ from torch import nn
 from reticent.errors import UnknownName
 from reticent.models.convolutional import cnn
 from reticent.models.plain import head, linear, mlp
-from reticent.models.recurrent import rnn
+from reticent.models.recurrent import glove_rnn, rnn
 from reticent.models.residual import wrn_16_4, wrn_28_2
 from reticent.models.scattering import scattering_cnn, scattering_linear
 
@@ -35,6 +35,7 @@ BUILDERS: dict[str, Builder] = {
     "scattering-linear": _scattering_linear,
     "scattering-cnn": scattering_cnn,
     "rnn": rnn,
+    "glove-rnn": glove_rnn,
     "wrn-16-4": wrn_16_4,
     "wrn-28-2": wrn_28_2,
     "head": _head,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from reticent.accounting import Budget, RenyiFilter
+from reticent.accounting import Budget, Event, RenyiFilter
 from reticent.inside import RoundSettings, Task, Vault
 
 
@@ -23,8 +23,8 @@ class Started:
 class Adaptive(Protocol):
     """A stage whose later releases depend on earlier ones."""
 
-    def start(self, settings: RoundSettings, rounds: int, budget: Budget) -> Started:
-        """All that is fixed in advance."""
+    def start(self, settings: RoundSettings, rounds: int, budget: Budget, before: tuple[Event, ...] = ()) -> Started:
+        """All that is fixed in advance, after what was released of the same examples before."""
         ...
 
 

@@ -52,9 +52,9 @@ class BestLength:
         """Every release is charged as it comes."""
         return Proof("filter")
 
-    def start(self, settings: RoundSettings, rounds: int, budget: Budget) -> Started:
+    def start(self, settings: RoundSettings, rounds: int, budget: Budget, before: tuple[Event, ...] = ()) -> Started:
         """One order for the whole run, the cost of a choice, and the first gradient's noise."""
-        order, rho = most_concentrated(budget)
+        order, rho = most_concentrated(budget, before)
         each = rho / (2 * self.splits)
         started = replace(self, choice_epsilon=math.sqrt(2 * each))
         first = replace(settings, noise_multiplier=noise_of(each))

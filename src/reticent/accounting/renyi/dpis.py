@@ -54,7 +54,8 @@ class ImportancePlan:
 
     `phase` is the share of epochs (a_E) in which the rest of the run is planned as plain DP-SGD; afterwards it is
     planned with the kappa just released. `norm_event` is one release of the norm sum, by default on a draw with noise
-    0.02 b; `size_noise` is the noise on the number of examples, None if it is public.
+    0.02 b; `size_noise` is the noise on the number of examples, None if it is public; `before` is what was released of
+    the same examples beside the run.
 
     >>> plan = ImportancePlan(6000, 600, 5, Budget(2.0, 1e-5), phase=0.6, size_noise=120.0)
     >>> plan.order, round(plan.planned_noise, 4)
@@ -69,6 +70,7 @@ class ImportancePlan:
     norm_event: Event | None = None
     norm_releases: int = 1
     size_noise: float | None = None
+    before: tuple[Event, ...] = ()
     fixed_order: int | None = None
     order: int = field(init=False)
     planned_noise: float = field(init=False)
@@ -95,11 +97,16 @@ class ImportancePlan:
         return self.budget.epsilon - float(overhead(self.order, self.budget.delta))
 
     def filter(self) -> RenyiFilter:
-        """The allowance every release of the run must pass, the size's release already spent."""
+        """The allowance every release of the run must pass; the size's release and those before are spent already."""
         found = RenyiFilter(self.order, self.budget.epsilon, self.budget.delta, self.budget.adjacency)
-        for event in self._size_events():
+        for event in self._apart():
             found.spend(event)
         return found
+
+    @property
+    def spent_apart(self) -> float:
+        """What the release of the size and those before the run cost at the plan's order."""
+        return sum(self.cost(event) for event in self._apart())
 
     def step(self, kappa: float, noise_multiplier: float) -> Event:
         """The event of one step."""
@@ -137,12 +144,13 @@ class ImportancePlan:
         assert self.norm_event is not None
         return self.norm_event
 
-    def _size_events(self) -> list[Event]:
-        return [] if self.size_noise is None else [Gaussian(self.size_noise)]
+    def _apart(self) -> list[Event]:
+        """What is released besides the norm sums and the steps."""
+        return [*self.before, *([] if self.size_noise is None else [Gaussian(self.size_noise)])]
 
     def _noise_at(self, order: int) -> float:
         """The noise a whole run at kappa = 1 would need at one order; infinite where the order leaves nothing."""
-        others = [*self._size_events(), *[self._norm()] * (self.norm_releases * self.epochs)]
+        others = [*self._apart(), *[self._norm()] * (self.norm_releases * self.epochs)]
         left = self.budget.epsilon - float(overhead(order, self.budget.delta))
         left -= sum(self._cost(event, order) for event in others)
         steps = self.iterations * self.epochs

@@ -21,6 +21,8 @@ def dpis(
     norms: str = "carry",
     adaptive_clip: bool = False,
     growth: float = 1.0,
+    external_clip: float = 4.0,
+    size_noise: float = 0.0,
     floor: float = 0.01,
 ) -> Method:
     """Importance sampling under a Renyi filter (Wei et al. 2022, algorithm 1); `norms="refresh"` is the paper's pass.
@@ -37,6 +39,8 @@ def dpis(
         refresh=norms == "refresh",
         adaptive_clip=adaptive_clip,
         growth=growth,
+        wide=external_clip,
+        size_noise=size_noise,
         floor=floor,
     )
     base = replace(dpsgd(max_grad_norm=max_grad_norm), name="dpis", control=control)
@@ -64,6 +68,8 @@ ABOUT = About(
         "norms": "carry: remember norms over epochs; refresh: look at all of them each epoch, as the paper does",
         "adaptive_clip": "let the clip norm follow the mean norm",
         "growth": "clip norm over mean norm (lambda)",
+        "external_clip": "where norms are cut for the mean norm; the largest clip norm, over the first one (C* / C_1)",
+        "size_noise": "noise on the number of examples, as a share of it (sigma_N / N); 0: it is public",
         "floor": "least norm remembered, as a share of the clip norm (g_L / C)",
     },
 )

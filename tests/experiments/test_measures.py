@@ -46,7 +46,8 @@ RUN = Result(
     ],
 )
 def test_each_measure_is_read_in_the_unit_it_is_printed_in(name: str, value: float | None) -> None:
-    assert measure(name, RUN) == (value if value is None else pytest.approx(value))
+    for run in (RUN, Result.from_json(RUN.to_json())):
+        assert measure(name, run) == (value if value is None else pytest.approx(value))
 
 
 def test_the_papers_own_epsilon_is_read_for_runs_as_claimed() -> None:

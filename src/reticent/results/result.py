@@ -213,6 +213,7 @@ class Result:
             "rounds": self.rounds,
             "kept": self.kept,
             "noise_multiplier": self.noise_multiplier,
+            "seconds": self.seconds,
             "optimizer": None if self.optimizer is None else self.optimizer.to_json(),
             "stages": self.stages,
             "ledger": None if self.ledger is None else self.ledger.to_json(),

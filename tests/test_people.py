@@ -414,3 +414,13 @@ def test_it_does_not_go_on_as_another(tmp_path: Path, change: dict[str, Any], sa
 def test_a_name_needs_named_columns() -> None:
     with pytest.raises(SettingError, match="no named column"):
         made(visits()[0], "patient_id")
+
+
+def test_examples_that_say_whose_they_are_are_trained_by_person() -> None:
+    x, y = torch.randn(60, 4), torch.randint(0, 2, (60,))
+    examples = rt.data.Examples(x, y, groups=torch.arange(60) // 3)
+    done = rt.fit(nn.Linear(4, 2), examples, noise_multiplier=2.0, epochs=1, seed=0)
+    assert done.guarantee.unit == "person"
+    assert done.evaluate(examples).keys() == done.evaluate(x, y).keys()
+    with pytest.raises(SettingError, match="most_rows must be a whole number"):
+        rt.fit(nn.Linear(4, 2), examples, noise_multiplier=2.0, most_rows=2.5)  # type: ignore[arg-type]

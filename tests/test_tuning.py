@@ -16,9 +16,10 @@ from reticent.accounting import BestTrial, Composed, Gaussian, Ledger, price
 from reticent.accounting.selection import draw_trials
 from reticent.cli import app
 from reticent.errors import BudgetSpent, ResumeError, SettingError
-from reticent.inside import Randomness
-from reticent.tuning import private
-from reticent.tuning.trials import PrivateJudges, Trials
+from reticent.inside import Randomness, as_store
+from reticent.tuning import search as searching
+from reticent.tuning.judges import PrivateJudges
+from reticent.tuning.trials import Trials
 
 GENERATOR = torch.Generator().manual_seed(0)
 X = torch.randn(500, 4, generator=GENERATOR)
@@ -60,8 +61,8 @@ def test_how_many_trials_there_were_is_not_to_be_seen(tmp_path: Path) -> None:
     """The guarantee holds for what is released: neither the number of trials nor the others' models."""
     search(folder=tmp_path)
     assert not (tmp_path / "trials").exists()
-    tree = private.Folder(tmp_path, resume=True, seconds=0.0).read() or {}
-    assert set(tree) == {"settings", "best", "score", "over"}
+    tree = searching.Folder(tmp_path, resume=True, seconds=0.0).read() or {}
+    assert set(tree) == {"settings", "run", "best", "score", "ledger", "over"}
     told = json.loads((tmp_path / "card.json").read_text())
     assert "how many trials there were" in told["guarantee"]["excludes"][0]
 
@@ -74,7 +75,7 @@ class Killed(BaseException):
 def test_a_killed_search_is_charged_in_full_and_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int | None
 ) -> None:
-    monkeypatch.setattr(private, "draw_trials", lambda *_: 4)
+    monkeypatch.setattr(searching, "draw_trials", lambda *_: 4)
     whole = search(judges_are_public=True) if seed is not None else None
     ran: list[int] = []
     run = Trials.run
@@ -145,7 +146,7 @@ def test_the_card_can_be_verified_and_trained_on(tmp_path: Path) -> None:
 
 
 def test_a_private_score_passes_the_door_with_noise() -> None:
-    judges = PrivateJudges(*JUDGES, noise_multiplier=5.0)
+    judges = PrivateJudges(as_store(JUDGES), noise_multiplier=5.0)
     scores = {judges.score(nn.Linear(4, 2), trial, Randomness.from_seed(0)) for trial in range(5)}
     assert len(scores) == 5
     model, randomness = nn.Linear(4, 2), Randomness.from_seed(0)
@@ -170,7 +171,7 @@ def test_what_would_change_the_price_of_a_trial_cannot_be_tried() -> None:
 def test_every_trial_releases_just_what_is_charged(monkeypatch: pytest.MonkeyPatch) -> None:
     """The events of a run, whichever choice it has, are those of the trial that is priced."""
     seen = []
-    run = private.Trials.run
+    run = Trials.run
 
     def watched(self: Trials, *given: Any) -> nn.Module:
         monkeypatch.setattr("reticent.tuning.trials.Run", Watched)
@@ -221,3 +222,122 @@ def test_the_command_tells_what_it_cost(tmp_path: Path) -> None:
     assert "cost       noise multiplier" in told
     with pytest.raises(SettingError, match="public_is_public"):
         ask("tune", "--data", "digits", "--epsilon", "3", "--aside", "200", "--on-public")
+
+
+class Named(nn.Module):
+    """Takes a dict of columns."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Both classes."""
+        return self.layer(x)
+
+
+def test_examples_come_in_all_the_forms_that_fit_takes() -> None:
+    double = (TRAIN[0].double().numpy(), TRAIN[1].int().numpy())
+    judges = (JUDGES[0].double().numpy(), JUDGES[1].numpy())
+    said: dict[str, Any] = {
+        "epsilon": 4.0,
+        "epochs": 1,
+        "batch_size": 100,
+        "trials": 1.5,
+        "seed": 6,
+        "choices": CHOICES,
+    }
+    rt.tune(lambda: nn.Linear(4, 2), double, judges=judges, **said)
+    named = {"x": TRAIN[0], "labels": TRAIN[1]}
+    public = {"x": JUDGES[0], "labels": JUDGES[1]}
+    rt.tune(Named, named, judges=public, judges_are_public=True, **said)
+    with pytest.raises(SettingError, match="private judges count the right answers"):
+        rt.tune(Named, named, judges=public, **said)
+
+
+def test_numbers_are_tuned_for_on_public_judges() -> None:
+    target = X @ torch.tensor([1.0, -1.0, 0.5, 0.0])
+    data, judges = (X[:400], target[:400]), (X[400:], target[400:])
+    said: dict[str, Any] = {"epsilon": 8.0, "epochs": 2, "trials": 1.5, "seed": 6, "choices": [{"lr": 0.1}]}
+    tuned = rt.tune(lambda: nn.Linear(4, 1), data, judges=judges, judges_are_public=True, **said)
+    assert tuned.score == tuned.trained.evaluate(*judges)["r2"]
+    with pytest.raises(SettingError, match="private judges count the right answers"):
+        rt.tune(lambda: nn.Linear(4, 1), data, judges=judges, **said)
+
+
+def test_a_search_for_persons_promises_persons() -> None:
+    groups = [row // 2 for row in range(400)]
+    tuned = search(groups=groups, judges_are_public=True, batch_size=50)
+    assert tuned.trained.guarantee.unit == tuned.trained.spending.unit == "person"
+    with pytest.raises(SettingError, match="counted row by row"):
+        search(groups=groups)
+    from_examples = rt.data.Examples(*TRAIN, groups=torch.tensor(groups))
+    said: dict[str, Any] = {"judges": JUDGES, "choices": CHOICES, "epsilon": 4.0, "epochs": 1, "trials": 1.5, "seed": 6}
+    alike = rt.tune(lambda: nn.Linear(4, 2), from_examples, judges_are_public=True, **said)
+    assert alike.trained.guarantee.unit == "person"
+
+
+ONE = nn.Linear(4, 2)
+
+
+@pytest.mark.parametrize(
+    ("make", "choices", "says"),
+    [
+        (lambda: ONE, CHOICES, "the same one, or the same layers"),
+        (lambda: nn.Sequential(ONE, nn.Linear(2, 2)), CHOICES, "the same one, or the same layers"),
+        (nn.Linear, CHOICES, "such as lambda"),
+        (ONE, CHOICES, "not a Linear"),
+        (lambda: 3, CHOICES, "gives a int"),
+        (lambda: nn.Linear(4, 2), [{"lr": "a"}], "lr must be a number"),
+        (lambda: nn.Linear(4, 2), [{"lr": 1.0}, {"momentum": 1.5}], "momentum must be a number from 0 to 1"),
+        (lambda: nn.Linear(4, 2), [{"max_grad_norm": -1.0}], "max_grad_norm must be a number"),
+        (lambda: nn.Linear(4, 2), {"lr": 1.0}, "a list of settings"),
+    ],
+)
+def test_what_cannot_be_tried_is_refused_before_anything_is_charged(
+    tmp_path: Path, make: Any, choices: Any, says: str
+) -> None:
+    budget = rt.DatasetLedger(tmp_path / "budget.db").create("patients", epsilon=6.0, delta=1e-5)
+    with pytest.raises(SettingError, match=says):
+        rt.tune(
+            make, TRAIN, judges=JUDGES, judges_are_public=True, choices=choices, epsilon=4.0, size=400, dataset=budget
+        )
+    assert budget.history() == []
+
+
+def test_a_search_that_was_killed_can_be_settled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(*_: Any) -> nn.Module:
+        raise Killed
+
+    ledger = rt.DatasetLedger(tmp_path / "budget.db")
+    budget, said = ledger.create("patients", epsilon=6.0, delta=1e-5), {"seed": None, "size": 400}
+    monkeypatch.setattr(Trials, "run", killed)
+    with pytest.raises(Killed):
+        search(dataset=budget, judges_are_public=True, folder=tmp_path / "run", **said)
+    _, charge = ledger.settle(tmp_path / "run")
+    assert charge.state == "settled"
+    assert charge.used == charge.planned, "a search is charged whole from its first trial on"
+    (tmp_path / "run" / "ledger.jsonl").write_text("")
+    with pytest.raises(ResumeError, match="the ledger holds 0 releases"):
+        ledger.settle(tmp_path / "run")
+
+
+def test_rehearsals_are_told_what_the_last_run_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    from reticent.tuning import public
+
+    told: list[dict[str, Any]] = []
+    plain = public.fit
+
+    def watched(*given: Any, **said: Any) -> rt.Trained:
+        told.append(said)
+        return plain(*given, **said)
+
+    monkeypatch.setattr(public, "fit", watched)
+    given: dict[str, Any] = {"public": JUDGES, "public_is_public": True, "epsilon": 4.0, "epochs": 1, "seed": 0}
+    groups = [row // 2 for row in range(400)]
+    tuned = rt.tune_on_public(
+        lambda: nn.Linear(4, 2), TRAIN, choices=CHOICES, loss="multi_margin", groups=groups, **given
+    )
+    assert [said["loss"] for said in told] == ["multi_margin"] * 3
+    assert ["groups" in said for said in told] == [False, False, True]
+    assert tuned.trained.guarantee.unit == "person"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from uuid import uuid4
 
 from reticent.accounting import Budget, Event, Guarantee, Spending, price
 from reticent.accounting.adjacency import Unit, adjacency_of
+from reticent.accounting.lineage import Lineage
 from reticent.accounting.spending import spending_of
 from reticent.budgets import DatasetBudget
 from reticent.budgets.reserving import Reservation
@@ -31,6 +33,15 @@ class Bill:
     assumes: tuple[str, ...] = ()
     """What was declared of the examples."""
     reservation: Reservation | None = None
+    run: str = field(default_factory=lambda: uuid4().hex)
+    """The id of the run, by which those that train its weights on know it."""
+
+    def reserving(self, dataset: DatasetBudget | None, folder: str | Path | None, *, seeded: bool) -> Bill:
+        """The same bill, charged to a dataset, which knows the run by the same id."""
+        if dataset is None:
+            return self
+        place = Reservation(dataset, None if folder is None else Path(folder), seeded=seeded)
+        return replace(self, reservation=place, run=place.run)
 
     @property
     def planned(self) -> Spending:
@@ -38,15 +49,15 @@ class Bill:
         return self.plan.spending(declared=self.declared)
 
     @property
-    def spending(self) -> Spending:
-        """All of it, from the first run that made the weights on."""
-        return self.beginning.past + self.before + self.planned
+    def lineage(self) -> Lineage:
+        """Every run that the weights come from, this one included, with what each may have released."""
+        return self.beginning.lineage | Lineage({self.run: self.before + self.planned})
 
     def guarantee(self, *, seeded: bool, generator: str) -> Guarantee:
         """What may be said of the run and of all that its weights come from."""
         promised = self.beginning.stated(self.plan.guarantee(seeded=seeded, generator=generator, assumes=self.assumes))
         # Runs before this one may have been charged elsewhere: then the cap of the dataset says nothing of the weights.
-        if self.reservation is None or self.beginning.past:
+        if self.reservation is None or not self.reservation.knows(self.beginning.lineage):
             return promised
         return self.reservation.stated(promised)
 
@@ -117,8 +128,3 @@ def make_bill(
         unit=unit,
     )
     return Bill(found, start, spending_of(already, unit=unit), size is not None, assumes)
-
-
-def reserved(dataset: DatasetBudget | None, folder: str | Path | None, *, seeded: bool) -> Reservation | None:
-    """The run's place in the ledger of its dataset, if it has one."""
-    return None if dataset is None else Reservation(dataset, None if folder is None else Path(folder), seeded=seeded)

@@ -11,7 +11,6 @@ import numpy as np
 from torch import Tensor, nn
 
 from reticent.accounting import Entry
-from reticent.data.arrays import as_arrays
 from reticent.errors import DataError
 from reticent.inside import Batch, Loss, readable
 from reticent.methods.planning import Plan
@@ -127,7 +126,7 @@ def everything(examples: object, model: nn.Module) -> Batch:
     tensor([0, 1])
     """
     given = examples.examples if isinstance(examples, Normalised) else examples
-    store = readable(as_arrays(given, like=model), model)[0]
+    store = readable(given, model)[0]
     return store.take(np.arange(len(store)))
 
 
@@ -153,6 +152,6 @@ def refuse_unreadable(model: nn.Module, **public: object) -> None:
     for name, examples in public.items():
         try:
             if examples is not None:
-                readable(as_arrays(examples, like=model), model)
+                readable(examples, model)
         except DataError as error:
             raise DataError(f"{name}: {error}") from error

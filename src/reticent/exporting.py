@@ -113,7 +113,9 @@ def _example(trained: Trained, example: Tensor | None) -> Tensor:
     """Two rows of the model's inputs, made up if their shape is known."""
     if example is not None:
         return example
-    known = trained.about.get("network", {}).get("inputs") or trained.about.get("normalised")
+    known = trained.about.get("network", {}).get("inputs") or next(
+        filter(None, (trained.about.get(name) for name in ("inputs", "normalised", "filled"))), None
+    )
     if known is None:
         raise SettingError("what does the model take? Give example=, a made-up input of two rows")
     return torch.rand(2, *known)

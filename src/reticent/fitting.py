@@ -19,10 +19,11 @@ from reticent.accounting import Budget
 from reticent.accounting.adjacency import adjacency_of
 from reticent.budgets import DatasetBudget
 from reticent.call import Call, Start, everything, refuse_unreadable
-from reticent.data.arrays import as_arrays
 from reticent.errors import DataError, SettingError
 from reticent.evaluating import predict
+from reticent.filled import places_to_fill
 from reticent.inside import Batch, Persons, by_person, readable
+from reticent.inside.missing import warn_of_missing
 from reticent.learning import LearningCurve
 from reticent.losses import LossLike, Paired, about_loss, choose_loss, cross_entropy, per_example
 from reticent.losses.calling import parted
@@ -62,6 +63,7 @@ def fit(
     progress: Callable[[Run, Step], None] | None = None,
     max_physical_batch_size: int | None = None,
     probes: Batch | None = None,
+    fill_noise: float | None = None,
     folder: str | Path | None = None,
     resume: bool = False,
     check_data: bool = False,
@@ -78,7 +80,8 @@ def fit(
     Batch, rounds and step follow from public numbers where they are not said; `loss` is a name ("bce"), a loss of
     torch, or any function of (output, target) or (model, batch), and is chosen where it is not said. `size` declares
     the number of examples, and the guarantee is for adding or removing one; `groups` says whose each row is. `initial`
-    says whose the starting weights are, and `dataset` is charged. With a `folder` the run can be resumed and verified.
+    says whose the starting weights are, and `dataset` is charged. `fill_noise` is the noise of the means that a schema
+    with fill = "noisy" asks for. With a `folder` the run can be resumed and verified.
     Public `test` and `validation` examples, `name` and `classes` are for the model's page.
 
     An example that cannot be evaluated, such as one with a label that the model does not know, counts for nothing.
@@ -93,8 +96,9 @@ def fit(
     refuse_unreadable(model, test=test, validation=validation)
     chosen = get(method, **options) if isinstance(method, str) else _without_options(method, options)
     asked = examples if isinstance(examples, Normalised) else None
-    examples = as_arrays(examples if asked is None else asked.examples, like=model)
-    found = by_person(examples, groups, most_rows)
+    examples = examples if asked is None else asked.examples
+    found, places = by_person(examples, groups, most_rows), places_to_fill(examples, fill_noise)
+    warn_of_missing(found, filled=places)
     loss = _chosen_loss(model, found, probes) if loss is None else loss
     if check_data:
         _check_labels(model, examples, loss)
@@ -102,7 +106,7 @@ def fit(
     budget, settled = _settled(asked_for, chosen, len(found) if size is None else size, task)
     settings = settled.settings
     made = make_optimizer(optimizer or chosen.optimizer, model, settings.lr, settings.momentum)
-    ready = prepared(model, found, asked, budget)
+    ready = prepared(model, found, asked, budget, places, fill_noise)
     run = Run(
         ready.model,
         made,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,9 @@ from reticent.accounting.calibrate import least_noise
 from reticent.beforehand import release_once
 from reticent.data.features.statistics import release_moments
 from reticent.errors import SettingError, require
-from reticent.inside import Persons, Store, Vault, by_person
-from reticent.models.normalising import PublicNormalise
+from reticent.filled import fill
+from reticent.inside import Persons, Store, Vault
+from reticent.models.normalising import Fill, PublicNormalise
 
 RELEASES = 2
 """The means of the channels, and the means of their squares."""
@@ -80,20 +81,52 @@ def normalise(
     return Normalised(examples, budget_share, noise_multiplier, low, high)
 
 
-def prepared(model: nn.Module, examples: Any, asked: Normalised | None, budget: Budget | None) -> Prepared:
+def prepared(
+    model: nn.Module,
+    store: Store,
+    asked: Normalised | None,
+    budget: Budget | None,
+    places: Sequence[int] = (),
+    fill_noise: float | None = None,
+) -> Prepared:
     """What a run is made of: the model, or one with a layer in front whose numbers are released once it is planned."""
-    if asked is None:
-        return Prepared(model)
-    store, noise = by_person(examples), asked.noise(budget)
     rows = store.rows if isinstance(store, Persons) else store
+    if asked is not None and places:
+        raise SettingError('rt.normalise and fill = "noisy" do not go together yet: declare a public fill')
+    if asked is None and not places:
+        return Prepared(model)
     inputs = tuple(rows.take(np.zeros(1, np.int64))[0].shape[1:])
-    network = in_front(model, inputs)
+    if asked is None:
+        assert fill_noise is not None
+        return _to_fill(nn.Sequential(Fill(inputs), model), store, inputs, places, fill_noise)
+    network, noise = in_front(model, inputs), asked.noise(budget)
 
     def release(size: int | None, seed: int | None, folder: str | Path | None) -> None:
         _release(network, store, asked, noise, size, seed, None if folder is None else Path(folder))
 
     about: dict[str, object] = {"normalised": list(inputs)}
     return Prepared(network, (Gaussian(noise),) * RELEASES, about, release)
+
+
+def _to_fill(
+    network: nn.Sequential, store: Store, inputs: tuple[int, ...], places: Sequence[int], noise: float
+) -> Prepared:
+    def release(size: int | None, seed: int | None, folder: str | Path | None) -> None:
+        fill(network, store, places, noise, size=size, seed=seed, folder=None if folder is None else Path(folder))
+
+    return Prepared(network, (Gaussian(noise),), {"filled": list(inputs)}, release)
+
+
+def built_around(model: nn.Module, about: Mapping[str, object]) -> nn.Module:
+    """A module with the layers in front of it that a card tells of.
+
+    >>> built_around(nn.Linear(2, 2), {"normalised": [2]})[0].std
+    tensor([1., 1.])
+    """
+    normalised, filled = about.get("normalised"), about.get("filled")
+    if isinstance(filled, list):
+        return nn.Sequential(Fill(tuple(filled)), model)
+    return in_front(model, tuple(normalised)) if isinstance(normalised, list) else model
 
 
 def in_front(model: nn.Module, inputs: tuple[int, ...]) -> nn.Sequential:

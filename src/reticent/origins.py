@@ -1,14 +1,17 @@
 """Origins: where starting weights come from, and what they have cost the same examples already.
 
-A run marks the modules that it trains, so that the next one knows: the mark is a text in the module, which copies and
-pickles keep. Weights that come another way (a file, another library) carry no mark: nobody but their owner knows.
+A run marks the modules that it trains with its id and those of the runs before it, so that the next one knows: the mark
+is a text in the module, which copies and pickles keep. Weights that come another way (a file, another library) carry no
+mark: nobody but their owner knows.
 """
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Literal, Protocol
 
 from torch import nn
@@ -17,8 +20,9 @@ from reticent.accounting import Adjacency, Budget, Event, Guarantee, Price, Spen
 from reticent.accounting.adjacency import Unit, adjacency_of
 from reticent.accounting.events import Json
 from reticent.accounting.guarantee import round_up
-from reticent.accounting.spending import NOTHING_SPENT, UNKNOWN_SPENDING, refuse_mixed
-from reticent.errors import SettingError
+from reticent.accounting.lineage import UNKNOWN_LINEAGE, Lineage
+from reticent.accounting.spending import UNKNOWN_SPENDING, refuse_mixed
+from reticent.errors import DataError, SettingError
 
 MARK = "_reticent_spending"
 
@@ -31,19 +35,19 @@ class Spender(Protocol):
     """A run, or what came of one: it knows what its weights have cost."""
 
     @property
-    def spending(self) -> Spending:
-        """All that was released for these weights, of the same examples."""
+    def lineage(self) -> Lineage:
+        """Every run that made these weights, and what it released of the same examples."""
 
 
-Initial = Literal["public"] | Spender | None
-"""What is said of the starting weights: that they owe nothing to the examples, or which run made them."""
+Initial = Literal["public"] | Spender | Sequence[Spender] | None
+"""What is said of the starting weights: that they owe nothing to the examples, or which run (or runs) made them."""
 
 
 @dataclass(frozen=True)
 class Beginning:
     """What a run starts from, and what that leaves of the budget, which is for both together."""
 
-    past: Spending
+    lineage: Lineage
     already: tuple[Event, ...]
     budget: Budget | None
     delta: float
@@ -53,9 +57,14 @@ class Beginning:
     public: bool = False
 
     @property
+    def past(self) -> Spending:
+        """What the runs before this one released."""
+        return self.lineage.spending
+
+    @property
     def said(self) -> Json:
         """What was said of the starting weights, for the description of a run."""
-        return "public" if self.public else self.past.to_json() if self.past else None
+        return "public" if self.public else self.lineage.to_json() if self.lineage else None
 
     @property
     def own_delta(self) -> float:
@@ -103,10 +112,9 @@ def begin(
     """
     relation = adjacency_of(size, adjacency)
     if initial is None or initial == "public":
-        return Beginning(NOTHING_SPENT, already, budget, delta, relation, public=initial is not None)
-    past = getattr(initial, "spending", None)
-    if not isinstance(past, Spending):
-        raise SettingError(f"initial is {initial!r}: say 'public', or give what the starting weights came with")
+        return Beginning(Lineage(), already, budget, delta, relation, public=initial is not None)
+    lineage = _lineage_of(initial)
+    past = lineage.spending
     if past and past != UNKNOWN_SPENDING:
         refuse_mixed(past.unit, unit)
     if relation == "add-or-remove" and not past.declared:
@@ -118,12 +126,12 @@ def begin(
         relation = "zero-out"
     if not adaptive and not past.filters:
         _refuse_spent(past.price(delta, relation), budget)
-        return Beginning(past, (*past.each(), *already), budget, delta, relation)
+        return Beginning(lineage, (*past.each(), *already), budget, delta, relation)
     before = past.price(delta / 2, relation)
     _refuse_spent(before, budget)
     if budget is not None:
         budget = replace(budget, epsilon=budget.epsilon - before.epsilon, delta=delta / 2)
-    return Beginning(past, already, budget, delta, relation, apart=before)
+    return Beginning(lineage, already, budget, delta, relation, apart=before)
 
 
 def _refuse_spent(before: Price, budget: Budget | None) -> None:
@@ -135,49 +143,81 @@ def _refuse_spent(before: Price, budget: Budget | None) -> None:
         )
 
 
-def mark(model: nn.Module, spending: Spending, *, everything: bool = False) -> None:
-    """Write into every module with something to train what its weights will have cost.
+def _lineage_of(initial: object) -> Lineage:
+    """The runs that are said to have made the starting weights, each once, however many ways lead to it."""
+    each = initial if isinstance(initial, list | tuple) else (initial,)
+    found = [getattr(one, "lineage", None) for one in each]
+    known = [one for one in found if isinstance(one, Lineage)]
+    if not known or len(known) < len(found):
+        raise SettingError(
+            f"initial is {initial!r}: say 'public', or give what the starting weights came with: a Trained or a Run, "
+            "or a list of them where several runs made the parts"
+        )
+    return reduce(Lineage.__or__, known)
 
-    With `everything`, into frozen ones too, and into those that hold released numbers in buffers.
+
+def marked(model: nn.Module) -> Lineage:
+    """The runs that a model's own parts tell of; what cannot be read is not known.
+
+    >>> marked(nn.Linear(2, 2))
+    Lineage(runs={})
     """
-    said = json.dumps(spending.to_json())
+    texts = {str(vars(module)[MARK]) for module in model.modules() if MARK in vars(module)}
+    return reduce(Lineage.__or__, map(_read, sorted(texts)), Lineage())
+
+
+def _read(text: str) -> Lineage:
+    try:
+        return Lineage.from_json(json.loads(text))
+    except (DataError, ValueError):
+        return UNKNOWN_LINEAGE
+
+
+def mark(model: nn.Module, lineage: Lineage, *, everything: bool = False) -> None:
+    """Write into every module with something to train which runs its weights come from, and what they cost.
+
+    With `everything`, into frozen ones too, and into those that hold released numbers in buffers. The mark of a run
+    that is not among them goes: its weights are there no more, or were declared public.
+    """
+    said = json.dumps(lineage.to_json())
     for module in model.modules():
         held = any(part.requires_grad for part in module.parameters())
         if held or (everything and len(module.state_dict()) > 0):
             vars(module)[MARK] = said
+        elif MARK in vars(module) and not _read(vars(module)[MARK]).runs.keys() <= lineage.runs.keys():
+            del vars(module)[MARK]
 
 
-def refuse_trained_on(model: nn.Module, spending: Spending) -> None:
+def refuse_trained_on(model: nn.Module, lineage: Lineage) -> None:
     """Refuse to speak for weights that a later run has trained on: they cost more than is said."""
-    marks = {vars(module)[MARK] for module in model.modules() if MARK in vars(module)}
-    if marks and spending != UNKNOWN_SPENDING and json.dumps(spending.to_json()) not in marks:
+    if lineage != UNKNOWN_LINEAGE and marked(model).runs.keys() - lineage.runs.keys():
         raise SettingError(
             "another run has trained this model since: this guarantee is not for its weights any more. Save what came "
             "of the last run, or save before training on"
         )
 
 
-def refuse_unsaid(model: nn.Module, initial: Initial) -> None:
-    """Refuse to train weights again as if they were new; `initial` says what they are.
+def refuse_unsaid(model: nn.Module, beginning: Beginning, run: str = "") -> None:
+    """Refuse to train weights again as if they were new; `beginning` says what they are, `run` is who asks.
 
-    >>> net = nn.Linear(2, 2)
-    >>> refuse_unsaid(net, None)
-    >>> mark(net, NOTHING_SPENT)
-    >>> refuse_unsaid(net, "public")
-    >>> refuse_unsaid(net, None)
+    >>> net, new = nn.Linear(2, 2), Beginning(Lineage(), (), None, 1e-5, "zero-out")
+    >>> refuse_unsaid(net, new)
+    >>> mark(net, Lineage({"a run": Spending()}))
+    >>> refuse_unsaid(net, replace(new, public=True))
+    >>> refuse_unsaid(net, new)
     Traceback (most recent call last):
     reticent.errors.SettingError: a private run has trained this model already: ...
     """
-    marks = {vars(module)[MARK] for module in model.modules() if MARK in vars(module)}
-    if not marks or initial == "public":
+    before = marked(model).runs.keys() - {run}
+    if beginning.public or before <= beginning.lineage.runs.keys():
         return
-    if initial is None:
+    if not beginning.lineage:
         raise SettingError(
             "a private run has trained this model already: say initial=trained (what that run gave) and the guarantee "
             "is for both, or initial='public' if its weights owe nothing to these examples, or start from a new model"
         )
-    if marks != {json.dumps(initial.spending.to_json())}:
-        raise SettingError(
-            "the weights of this model come from another run than the one given as initial, or from several: give what "
-            "came of the last run that trained all of it, or say initial='public' if they owe nothing to these examples"
-        )
+    raise SettingError(
+        "the weights of this model come from another run than the one given as initial, or from several: give what "
+        "came of the last run that trained all of it, or of each that trained a part (initial=[one, other]), or say "
+        "initial='public' if they owe nothing to these examples"
+    )

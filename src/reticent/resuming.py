@@ -38,13 +38,22 @@ def refuse_other_ledger(ledger: Ledger, stored: Mapping[str, Any] | None, plan: 
 def refuse_lost(ledger: Ledger, stored: Mapping[str, Any]) -> int:
     """Refuse a ledger that lacks what the checkpoint has seen; how many rounds that are."""
     _refuse_changed(ledger, stored.get("ledger"))
-    number: int = stored["number"]
+    number: int = stored.get("number", 0)  # the checkpoint of a search knows of no rounds
     if not set(range(number)) <= {entry.round for entry in ledger}:
         raise ResumeError(
             f"the ledger lacks some of the {number} rounds that the checkpoint has seen: what they cost would be "
             f"forgotten. {_REMEDY}"
         )
     return number
+
+
+def refuse_other_examples(stored: Mapping[str, Any], fingerprint: str) -> None:
+    """Refuse to go on with other examples than those that the run began with."""
+    if stored["examples"] != fingerprint:
+        raise ResumeError(
+            "the examples differ from those the run was started with: the same noise on other data would reveal it. "
+            "Resume with the same data, or start a new run in another folder."
+        )
 
 
 def _refuse_changed(ledger: Ledger, mark: object) -> None:

@@ -12,8 +12,9 @@ from torch import nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from reticent.accounting import Budget, Event, Guarantee, Ledger, Spending
-from reticent.bill import make_bill, reserved
+from reticent.accounting import Budget, Event, Guarantee, Ledger
+from reticent.accounting.lineage import Lineage
+from reticent.bill import make_bill
 from reticent.budgets import DatasetBudget
 from reticent.checkpoint import Folder, refuse_changes
 from reticent.describing import described_run
@@ -28,7 +29,7 @@ from reticent.losses import LossLike, per_example
 from reticent.methods import Method, get
 from reticent.origins import Initial, mark, refuse_unsaid
 from reticent.outside import TailAverage
-from reticent.resuming import refuse_other_ledger
+from reticent.resuming import refuse_other_examples, refuse_other_ledger
 from reticent.standing import Standing
 from reticent.standing import Step as Step
 from reticent.usable import check_model, refuse_unusable, warn_of_weak_promise
@@ -112,7 +113,7 @@ class Run:
         self._task = Task(model, loss_of(found, self.loss), Flat(model), max_physical_batch_size, self._diagnostics)
         refuse_unusable(optimizer, scheduler, self._task.flat, self.plan)
         self._folder = Folder(Path(folder), resume=resume, seconds=checkpoint_seconds) if folder is not None else None
-        self.bill = replace(bill, reservation=reserved(dataset, folder, seeded=seed is not None))
+        self.bill = bill.reserving(dataset, folder, seeded=seed is not None)
         self._description = described_run(
             method,
             self.plan,
@@ -127,15 +128,15 @@ class Run:
             **self.bill.described(),
             **persons_in_words(found),
         )
-        self._open(found, initial, seed, probes)
+        self._open(found, seed, probes)
 
-    def _open(self, examples: Store, initial: Initial, seed: int | None, probes: Batch | None) -> None:
+    def _open(self, examples: Store, seed: int | None, probes: Batch | None) -> None:
         """Lock the examples up, check the model, and go on from the checkpoint if there is one."""
         stored = self._folder.read() if self._folder is not None else None
         if stored is not None:
             refuse_changes(stored["settings"], self._description)
         else:
-            refuse_unsaid(self.model, initial)
+            refuse_unsaid(self.model, self.bill.beginning)
         ledger = Ledger(self._folder.ledger if self._folder is not None else None)
         refuse_other_ledger(ledger, stored, self.plan)
         self._randomness = Randomness.from_seed(seed) if seed is not None else Randomness.fresh()
@@ -204,7 +205,8 @@ class Run:
         if self._folder is not None:
             self._folder.refuse_if_lost()
         if before.number == 0:
-            mark(self.model, self.spending, everything=bool(self.plan.already))
+            refuse_unsaid(self.model, self.bill.beginning, self.bill.run)  # another may have begun since
+            mark(self.model, self.lineage, everything=bool(self.plan.already))
         try:
             self._standing = self._loop.round(before)
         except ResumeError:
@@ -237,9 +239,9 @@ class Run:
         return self.bill.spent(self.number)
 
     @property
-    def spending(self) -> Spending:
-        """What its weights may have cost these examples, from the first run that made them on."""
-        return self.bill.spending
+    def lineage(self) -> Lineage:
+        """Every run that made its weights, this one included, and what each may have cost these examples."""
+        return self.bill.lineage
 
     @property
     def ledger(self) -> Ledger:
@@ -271,6 +273,7 @@ class Run:
         secret = {"randomness": self._randomness.state(), "examples": self._examples, "memory": self._vault.memory}
         tree = {
             "settings": self._description,
+            "run": self.bill.run,
             **self._standing.to_tree(over=self.over),
             **({} if self.over else secret),
             "ledger": self._vault.ledger.mark().to_json(),
@@ -285,15 +288,13 @@ class Run:
 
     def _restore(self, tree: dict[str, Any]) -> None:
         self._standing = self._standing.restored(tree)  # type: ignore[arg-type]
-        if not self.over and tree["examples"] != self._examples:
-            raise ResumeError(
-                "the examples differ from those the run was started with: the same noise on other data would reveal "
-                "it. Resume with the same data, or start a new run in another folder."
-            )
+        if not self.over:
+            refuse_other_examples(tree, self._examples)
         self._average.count, self._average.value = tree["average"]
         self._vault.memory.update(tree.get("memory", {}))
         self.model.load_state_dict(tree["model"])
-        mark(self.model, self.spending, everything=bool(self.plan.already))
+        self.bill = replace(self.bill, run=tree.get("run", self.bill.run))
+        mark(self.model, self.lineage, everything=bool(self.plan.already))
         self.optimizer.load_state_dict(tree["optimizer"])
         if self.scheduler is not None:
             self.scheduler.load_state_dict(tree["scheduler"])

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from reticent.accounting import Guarantee, Spending
 from reticent.accounting.ledger import read_ledger
-from reticent.accounting.spending import UNKNOWN_SPENDING
+from reticent.accounting.lineage import UNKNOWN_LINEAGE, Lineage
 from reticent.call import Call
 from reticent.certificate import CARD, WEIGHTS, Card, Charged, read_card
 from reticent.certificate.card import LEDGERS, digest_of
@@ -31,7 +31,7 @@ from reticent.data.tables.frames import DataFrame
 from reticent.errors import DataError, FileWarning, ResumeError
 from reticent.evaluating import evaluate, predict
 from reticent.models import Blueprint
-from reticent.normalised import in_front
+from reticent.normalised import built_around
 from reticent.origins import mark, refuse_trained_on
 from reticent.results.fields import Fields
 from reticent.run import Run
@@ -54,12 +54,17 @@ class Trained:
     """What the guarantee was priced by; it goes on the card, so that anybody can price it again."""
     preprocessing: Preprocessing | None = None
     """How the examples were read from files or data frames, kept so that new ones are read alike."""
-    spending: Spending = UNKNOWN_SPENDING
-    """What these weights have cost the examples, for whoever trains them on (`initial`)."""
+    lineage: Lineage = UNKNOWN_LINEAGE
+    """Every run that made these weights, and what it released, for whoever trains them on (`initial`)."""
     call: Call | None = field(default=None, repr=False)
     """How `fit` made it, the private examples included: in memory only."""
     folder: Path | None = None
     """Where it was loaded from."""
+
+    @property
+    def spending(self) -> Spending:
+        """What these weights have cost the examples."""
+        return self.lineage.spending
 
     @overload
     def predict(self, x: str | Path | DataFrame, *, batch_size: int = 1024) -> list[str]: ...
@@ -146,8 +151,8 @@ class Trained:
             accountant=plan.accountant,
             filter_order=plan.filter_order,
         )
-        known, spending = dict(about or {}), run.spending
-        return Trained(run.model, run.guarantee(), run.number, run.kept, known, charged, preprocessing, spending)
+        known, lineage = dict(about or {}), run.lineage
+        return Trained(run.model, run.guarantee(), run.number, run.kept, known, charged, preprocessing, lineage)
 
     def save(self, folder: str | Path, beside: Mapping[str, bytes] | None = None) -> None:
         """Write weights and card into a folder; the weights load in plain PyTorch, and `reticent verify` checks both.
@@ -155,7 +160,7 @@ class Trained:
         The card holds the checksums of the weights, of what is written `beside` them, and of the ledgers found there.
         """
         path = Path(folder)
-        refuse_trained_on(self.model, self.spending)
+        refuse_trained_on(self.model, self.lineage)
         make_folder(path)
         ledgers = self._ledgers(path)
         weights = {name: part.detach().cpu().contiguous().clone() for name, part in self.model.state_dict().items()}
@@ -171,7 +176,7 @@ class Trained:
             kept=self.kept,
             about=self.about,
             charged=self.charged,
-            spending=self.spending,
+            lineage=self.lineage,
             files=sums,
         )
         replace_file(path / CARD, card.to_bytes())
@@ -221,9 +226,9 @@ def load(folder: str | Path, model: nn.Module | None = None) -> Trained:
     except SafetensorError as error:
         raise ResumeError(f"{path / WEIGHTS} is damaged: {error}. Bring it back as it was.") from error
     known, reading = dict(card.about), _reading(about, path)
-    mark(model, card.spending, everything=True)
+    mark(model, card.lineage, everything=True)
     return Trained(
-        model, card.guarantee, card.rounds, card.kept, known, card.charged, reading, card.spending, folder=path
+        model, card.guarantee, card.rounds, card.kept, known, card.charged, reading, card.lineage, folder=path
     )
 
 
@@ -248,5 +253,4 @@ def _network(about: Fields, model: nn.Module | None, path: Path) -> nn.Module:
     if model is None:
         assert network is not None
         return Blueprint.from_json(network.data).build()
-    shape = about.data.get("normalised")
-    return in_front(model, tuple(shape)) if isinstance(shape, list) else model
+    return built_around(model, about.data)

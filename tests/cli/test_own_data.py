@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -232,8 +233,26 @@ def test_a_noisy_fill_is_released_charged_and_kept() -> None:
     assert float(filled[-1]) == pytest.approx(expected, abs=0.03)
     assert filled[:-1].tolist() == [0.5] * (len(filled) - 1)
     assert torch.isfinite(found.model(found.inputs("people.csv"))).all()
-    with pytest.raises(DataError, match="declare a public fill"):
-        rt.fit(torch.nn.Linear(5, 2), rt.data.table("people.csv", "schema.toml"), noise_multiplier=1.0)
+
+
+@pytest.mark.usefixtures("people")
+def test_a_noisy_fill_goes_with_a_model_of_ones_own() -> None:
+    Path("schema.toml").write_text(NOISY)
+    text = Path("people.csv").read_text().splitlines()
+    Path("people.csv").write_text("\n".join(line.replace(",600,", ",,") for line in text) + "\n")
+    examples = rt.data.table("people.csv", "schema.toml")
+    width = examples.x.shape[1]
+    said: dict[str, Any] = {"noise_multiplier": 2.0, "epochs": 1, "seed": 0, "delta": 1e-5}
+    with pytest.raises(SettingError, match="fill_noise"):
+        rt.fit(torch.nn.Linear(width, 2), examples, **said)
+    with pytest.raises(SettingError, match="fill_noise"):
+        rt.fit(torch.nn.Linear(4, 2), (torch.rand(50, 4), torch.arange(50) % 2), fill_noise=2.0, **said)
+    done = rt.fit(torch.nn.Linear(width, 2), examples, fill_noise=1.0, folder="own", **said)
+    assert len(list(read_entries(Path("own/fill.jsonl")))) == 1
+    assert rt.verify("own").ok
+    assert float(done.model[0].mean[-1]) != 0.5  # type: ignore[index, arg-type]
+    again = rt.load("own", torch.nn.Linear(width, 2))
+    assert again.predict("people.csv") == done.predict("people.csv")
 
 
 @pytest.mark.usefixtures("people")

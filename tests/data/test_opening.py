@@ -11,8 +11,9 @@ from torch import nn
 
 import reticent as rt
 from reticent import data
-from reticent.data.arrays import as_arrays
 from reticent.errors import DataError, UnknownName
+from reticent.inside import as_store
+from reticent.inside.missing import warn_of_missing
 
 CSV = "age,ward,ill\n" + "".join(
     f"{20 + row},{'north' if row % 3 else 'south'},{'yes' if row % 2 else 'no'}\n" for row in range(60)
@@ -125,21 +126,20 @@ def test_frames_of_numbers_train_like_arrays() -> None:
 def test_frames_that_are_no_numbers_say_what_to_do() -> None:
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"a": [1.0, 2.0], "ward": ["north", "south"]})
-    model = nn.Linear(2, 2)
     with pytest.raises(DataError, match=r"column 'ward' of the data frame holds no numbers: .*data\.table"):
-        as_arrays((frame, [0, 1]), like=model)
+        as_store((frame, [0, 1]))
     with pytest.raises(DataError, match="does not say which column is the label"):
-        as_arrays(frame, like=model)
-    with pytest.raises(DataError, match="type object holds no numbers"):
-        as_arrays((np.array([["a"]], object), [0]), like=model)
+        as_store(frame)
+    with pytest.raises(DataError, match=r"cannot be read as numbers \(object\)"):
+        as_store((np.array([["a"]], object), [0]))
 
 
 def test_columns_of_missing_numbers_are_told_before_training() -> None:
     x, y = torch.rand(100, 3), torch.zeros(100, dtype=torch.long)
     x[:9, 1] = torch.nan  # so few that single records might show
-    as_arrays((x, y), like=nn.Linear(3, 2))
+    warn_of_missing(as_store((x, y)))
     x[:30, 1] = torch.nan
     with pytest.warns(UserWarning, match=r"input columns 1 have missing numbers.*keep it to yourself"):
         rt.fit(nn.Linear(3, 2), (x, y), noise_multiplier=1.0, epochs=1, seed=0)
     with pytest.warns(UserWarning, match="input columns 1"):
-        as_arrays(data.Examples(x, y), like=nn.Linear(3, 2))
+        warn_of_missing(as_store(data.Examples(x, y)))

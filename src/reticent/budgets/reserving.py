@@ -8,6 +8,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from reticent.accounting import Guarantee, Spending
+from reticent.accounting.lineage import Lineage
 from reticent.budgets.budget import DatasetBudget
 from reticent.checkpoint import claim, replace_file
 from reticent.errors import ResumeError, SettingError
@@ -32,6 +33,10 @@ class Reservation:
         """What may be said of a run that is charged here."""
         together = f"together with all that is charged to the dataset {self.dataset.name!r}: {self.dataset}"
         return replace(promised, covers=(*promised.covers, together))
+
+    def knows(self, before: Lineage) -> bool:
+        """Whether all of these runs were charged here too."""
+        return all(self.dataset.find(run) is not None for run in before.runs)
 
     @property
     def place(self) -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from reticent.accounting import Guarantee, Spending
-from reticent.accounting.spending import UNKNOWN_SPENDING
+from reticent.accounting.lineage import UNKNOWN_LINEAGE, Lineage
 from reticent.certificate.charged import Charged
 from reticent.errors import DataError, ResumeError
 from reticent.results import read_guarantee
@@ -36,11 +36,16 @@ class Card:
     about: Mapping[str, object] = field(default_factory=dict)
     charged: Charged | None = None
     """None where nothing was charged: a model that claims nothing, or a card of an older version."""
-    spending: Spending = UNKNOWN_SPENDING
-    """What the weights have cost the examples, from the first run that made them on; older cards do not know."""
+    lineage: Lineage = UNKNOWN_LINEAGE
+    """The runs that made the weights, and what each has cost the examples; older cards do not know."""
     files: Mapping[str, str] = field(default_factory=dict)
     """The SHA-256 of each file that belongs to it, by name."""
     version: int = VERSION
+
+    @property
+    def spending(self) -> Spending:
+        """What the weights have cost the examples, from the first run that made them on."""
+        return self.lineage.spending
 
     def to_bytes(self) -> bytes:
         """The card as it is stored, with its own checksum."""
@@ -52,6 +57,7 @@ class Card:
             "about": dict(self.about),
             "charged": None if self.charged is None else self.charged.to_json(),
             "spending": self.spending.to_json(),
+            "runs": self.lineage.to_json(),
             "files": dict(self.files),
         }
         return seal(data, indent=2)
@@ -71,17 +77,31 @@ def read_card(folder: Path) -> Card:
         )
     if version > 1 and seal_of(path) is None:
         raise DataError(f"{path} was changed since it was written: its checksum is gone. Bring it back as it was")
-    charged, files, spent = said.part("charged"), said.part("files"), said.part("spending")
+    charged, files = said.part("charged"), said.part("files")
     return Card(
         guarantee=read_guarantee(said.need_part("guarantee")),
         rounds=said.need("rounds", int),
         kept=said.need("kept", int),
         about=said.need_part("about").data,
         charged=None if charged is None else Charged.from_json(charged),
-        spending=UNKNOWN_SPENDING if spent is None else Spending.from_json(dict(spent.data)),
+        lineage=_lineage(said, path),
         files={} if files is None else {name: files.need(name, str) for name in files.data},
         version=version,
     )
+
+
+def _lineage(said: Fields, path: Path) -> Lineage:
+    """The runs of a card; one that knows only what they cost together tells of them as of one run."""
+    spent, runs = said.part("spending"), said.part("runs")
+    if spent is None:
+        return UNKNOWN_LINEAGE
+    spending = Spending.from_json(dict(spent.data))
+    if runs is None:
+        return Lineage({digest_of(path): spending})
+    lineage = Lineage.from_json(dict(runs.data))
+    if lineage.spending != spending:
+        raise DataError(f"{path} is damaged: what its runs cost is not what it says. Bring it back as it was")
+    return lineage
 
 
 def digest_of(path: Path) -> str:

@@ -7,18 +7,17 @@ first layer sees: all pass the vault's door, all are charged to the run.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 
-import torch
 from torch import Tensor, nn
 
 from reticent.accounting import Event, Gaussian
 from reticent.beforehand import release_once
-from reticent.data import Examples, Schema
+from reticent.data import Examples
 from reticent.data.features.statistics import release_mean, release_moments
 from reticent.experiments.people import people_of
 from reticent.experiments.recipe import Recipe
+from reticent.filled import fill, places_to_fill
 from reticent.inside import Store, Vault, by_person
 from reticent.models.normalising import fill_of, split_at_centre, statistics_of
 
@@ -42,8 +41,7 @@ def normalise(model: nn.Module, private: Examples, recipe: Recipe, folder: Path 
     """Fill the layers of a recipe's network that normalise; the centre is that of what the statistics leave."""
     people = people_of(recipe, private)
     if recipe.fill_noise is not None:
-        assert isinstance(private.preprocessing, Schema)
-        places, noise = private.preprocessing.noisy, recipe.fill_noise
+        places, noise = places_to_fill(private, recipe.fill_noise), recipe.fill_noise
         fill(model, people, places, noise, size=recipe.size, seed=recipe.seed, folder=folder)
     if recipe.statistics_noise is not None:
         colours = int(private.x.shape[1]) // (_PATHS if "scattering" in (recipe.features or "") else 1)
@@ -51,37 +49,6 @@ def normalise(model: nn.Module, private: Examples, recipe: Recipe, folder: Path 
         standardise(model, people, noise, colours, size=size, seed=recipe.seed, folder=folder)
     if recipe.centre is not None:
         centre(model, people, recipe.centre, size=recipe.size, seed=recipe.seed, folder=folder)
-
-
-def fill(
-    model: nn.Module,
-    private: Examples | Store,
-    columns: Sequence[int],
-    noise_multiplier: float,
-    *,
-    size: int | None = None,
-    seed: int | None,
-    folder: Path | None,
-) -> None:
-    """Set what stands for missing cells to noisy means of those that are there, all of them between 0 and 1.
-
-    One release of two sums for each such column: of what the cells are above one half, and of how many are missing.
-    A cell counts in one of the two, so an example is no longer than the root of their number.
-    """
-    layer, places = fill_of(model), torch.tensor(columns)
-    assert layer is not None
-
-    def sums(x: Tensor) -> Tensor:
-        some = x[:, places].double()
-        return torch.cat([torch.nan_to_num(some, nan=0.5).clamp(0, 1) - 0.5, torch.isnan(some).double()], dim=1)
-
-    def release(vault: Vault) -> dict[str, Tensor]:
-        limit = math.sqrt(len(places))
-        above, missing = release_mean(vault, sums, limit=limit, noise_multiplier=noise_multiplier, size=size).chunk(2)
-        return {"mean": (0.5 + above / (1 - missing).clamp(min=0.01)).clamp(0, 1).float()}
-
-    allowed = (Gaussian(noise_multiplier),)
-    layer.mean[places] = release_once("fill", by_person(private), allowed, release, seed, folder)["mean"]
 
 
 def standardise(

@@ -46,8 +46,8 @@ class OwnRun:
 
     def train(self, train: Examples, *, seed: int) -> Trained:
         """The same call on other examples."""
-        given = None if self.normalising is None else replace(self.normalising, examples=train.as_columns())
-        return fit(self.start.on(self.model), given or train.as_columns(), **{**self.settings, "seed": seed})
+        given = train if self.normalising is None else replace(self.normalising, examples=train)
+        return fit(self.start.on(self.model), given, **{**self.settings, "seed": seed})
 
     def design(self) -> dict[str, object]:
         """Its folder is its own: the settings tell enough."""
@@ -121,7 +121,8 @@ def own_run(trained: Trained, call: Call) -> OwnRun:
     others = None if public is None else pair(public, call.model)
     test = None if others is None else Examples(*others)
     try:
-        dataset = Dataset(str(name), Examples(*learned), test, answer.shape[1], "given to rt.fit")
+        read = getattr(call.asked["examples"], "preprocessing", None)
+        dataset = Dataset(str(name), Examples(*learned, preprocessing=read), test, answer.shape[1], "given to rt.fit")
     except DataError as error:
         raise SettingError(f"these examples cannot be attacked: {error}") from error
     return OwnRun(call.model, call.start, call.settings, dataset, call.normalising)

@@ -11,18 +11,16 @@ from reticent.inside import Store, by_person
 
 
 def people_of(recipe: Recipe, private: Examples) -> Store:
-    """The private examples: rows, or persons where the recipe names groups.
+    """The private examples: rows, or persons where they say whose they are.
 
     >>> import torch
     >>> rows = Examples(torch.zeros(3, 2), torch.zeros(3), groups=torch.tensor([4, 4, 9]))
-    >>> len(people_of(Recipe(groups="patient"), rows)), len(people_of(Recipe(), rows))
-    (2, 3)
+    >>> len(people_of(Recipe(groups="patient"), rows))
+    2
     """
-    if recipe.groups is None:
-        return by_person(private, None, recipe.most_rows)
-    if private.groups is None:
+    if recipe.groups is not None and private.groups is None:
         raise SettingError(f"groups is {recipe.groups!r}, but nothing tells whose the rows of {recipe.data} are")
-    return by_person(private, private.groups, recipe.most_rows)
+    return by_person(private, None, recipe.most_rows)
 
 
 def set_aside(train: Examples, count: int | None) -> tuple[Examples, Examples | None]:

@@ -29,6 +29,7 @@ from reticent.experiments.request import request
 from reticent.experiments.settling import ruled, settled
 from reticent.experiments.stored import keep_recipe, recipe_of
 from reticent.experiments.tracking import JsonLines, write_private_diagnostics
+from reticent.filled import places_to_fill
 from reticent.inside import Persons
 from reticent.learning import LearningCurve
 from reticent.methods.solving import rounds_in
@@ -155,7 +156,7 @@ def examples(recipe: Recipe) -> data.Dataset:
     1137
     """
     dataset = data.load(recipe.data, folder=recipe.data_folder, declared=recipe.declared())
-    _check_fill(recipe, dataset)
+    places_to_fill(dataset.train, recipe.fill_noise)  # refuses one without the other
     if recipe.features is not None:
         quiet = recipe.size is not None or recipe.groups is not None  # how many rows there are is private then
         dataset = data.extract(dataset, recipe.features, progress=None if quiet else _tell_features)
@@ -171,6 +172,7 @@ def examples(recipe: Recipe) -> data.Dataset:
     return dataclasses.replace(dataset, train=train, test=judges, note=note)
 
 
+<<<<<<< HEAD
 def curve_of(recipe: Recipe, dataset: data.Dataset, out: Path | None) -> LearningCurve:
     """What judges the model along the way, on the examples that judge it in the end; nothing, if not asked for."""
     if recipe.curve is None:
@@ -192,6 +194,8 @@ def _check_fill(recipe: Recipe, dataset: data.Dataset) -> None:
         )
 
 
+=======
+>>>>>>> 8d76ed7 (Know runs by an id and weights by the runs that made them; tune by person and in every form, checked before the charge; one place for reading examples; noisy fills in rt.fit)
 def _tell_features(done: int, total: int) -> None:
     """A line on stderr for every tenth of the features; a cache answers at once and says nothing."""
     if 1000 <= total > done and done * 10 // total != (done - 64) * 10 // total:

@@ -68,6 +68,7 @@ def tune_recipe(
         "epochs": recipe.epochs,
         "adjacency": recipe.adjacency,
         "seed": recipe.seed,
+        "most_rows": recipe.most_rows,
         "max_physical_batch_size": recipe.max_physical_batch_size,
         "folder": out,
         "resume": resume,
@@ -96,8 +97,6 @@ def _budget(recipe: Recipe) -> float:
         raise SettingError("tuning needs a budget for the whole search: give --epsilon")
     if charges(recipe) or recipe.holdout is not None or recipe.size is not None:
         raise SettingError("tuning takes no centre, statistics_noise, holdout or declared size yet: leave them out")
-    if recipe.groups is not None:
-        raise SettingError("tuning protects rows, not persons, as yet: leave out groups")
     if recipe.optimizer is not None:
         raise SettingError(
             f"tuning takes the method's own optimizer: name the method, not optimizer={recipe.optimizer}"

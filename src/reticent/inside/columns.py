@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from reticent.errors import DataError
+from reticent.inside.frames import array_of, is_frame
 
 # Bounds of what is fetched at a time, however large a draw is. Larger blocks than this would take fresh pages from the
 # system each time, which costs several times what copying the examples does.
@@ -67,8 +68,8 @@ def _read(value: Any, name: str, *, top: bool = False) -> Tree:
 
 
 def _column(value: Any, name: str) -> Column:
-    if hasattr(value, "to_numpy"):  # frames and series of pandas and polars
-        value = value.to_numpy()
+    if hasattr(value, "to_numpy") or is_frame(value):  # of pandas, polars and Arrow
+        value = array_of(value)
     try:
         column: Column = value if isinstance(value, np.ndarray) else torch.as_tensor(value)
         if isinstance(column, np.ndarray):

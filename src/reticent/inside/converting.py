@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from reticent.gradients.batches import map_tensors
-from reticent.inside.persons import Persons, by_person
+from reticent.inside.persons import Persons, store_of
 from reticent.inside.store import Batch, Store, blank, moved
 
 ROWS = 4
@@ -26,7 +26,7 @@ def readable(examples: Any, model: nn.Module, probes: Batch | None = None) -> tu
     (9, torch.float32, torch.Size([4]))
     """
     dtype, first = dtype_of(model), next(model.parameters(), None)
-    given = by_person(examples)
+    given = store_of(examples)
     store = Converted(given.rows if isinstance(given, Persons) else given, dtype)
     rows = moved(blank(store.take(np.zeros(1, np.int64)), ROWS), "cpu" if first is None else first.device)
     people = replace(given, rows=store) if isinstance(given, Persons) else store

@@ -106,7 +106,7 @@ class _Told:
 
 
 def by_person(examples: Any, groups: Any = None, most_rows: int | None = None) -> Store:
-    """The examples as a store: of persons, if `groups` says whose each row is; otherwise of rows, nothing is assumed.
+    """The examples as a store: of persons, if `groups` says whose each row is, or the examples do; otherwise of rows.
 
     Where examples are a dict of columns, `groups` may be the name of one, which is no input then.
 
@@ -114,9 +114,11 @@ def by_person(examples: Any, groups: Any = None, most_rows: int | None = None) -
     5
     """
     if groups is None:
+        groups = getattr(examples, "groups", None)
+    if groups is None:
         if most_rows is not None:
             raise SettingError("most_rows is the most rows a person takes part with: say with groups whose each row is")
-        return examples if isinstance(examples, Persons | Columns | Mapped) else as_store(examples)
+        return store_of(examples)
     if isinstance(groups, str):
         if not isinstance(examples, Mapping) or groups not in examples:
             raise SettingError(
@@ -124,7 +126,8 @@ def by_person(examples: Any, groups: Any = None, most_rows: int | None = None) -
                 "that says whose each row is"
             )
         examples, groups = {name: part for name, part in examples.items() if name != groups}, examples[groups]
-    require(most_rows is None or most_rows >= 1, f"most_rows must be 1 or more, not {most_rows}")
+    whole = most_rows is None or (isinstance(most_rows, int) and most_rows >= 1)
+    require(whole, f"most_rows must be a whole number, 1 or more, not {most_rows}")
     rows = as_store(examples)
     found = _numbered(groups, len(rows))
     counts = np.bincount(found)
@@ -134,6 +137,15 @@ def by_person(examples: Any, groups: Any = None, most_rows: int | None = None) -
     person, counts = number[found], counts[few_first]
     first, declared = np.cumsum(counts) - counts, tuple(getattr(examples, "assumes", ()))
     return Persons(rows, person, np.argsort(person, kind="stable"), counts, first, most_rows, declared)
+
+
+def store_of(examples: Any) -> Store:
+    """The examples row by row, whoever they are of; a store stays as it is.
+
+    >>> len(store_of((np.arange(5), np.arange(5))))
+    5
+    """
+    return examples if isinstance(examples, Persons | Columns | Mapped) else as_store(examples)
 
 
 def unit_of(examples: Store) -> Unit:

@@ -15,6 +15,7 @@ from torch.utils.data import Dataset, default_collate
 from reticent.errors import DataError
 from reticent.gradients.batches import map_tensors, tensors
 from reticent.inside.columns import MOST_EXAMPLES, Columns
+from reticent.inside.frames import is_frame
 
 Batch = Any
 """What a model is given: a tensor, or a tuple, list or dict of tensors whose first axis is the example."""
@@ -195,6 +196,11 @@ def as_store(examples: Any) -> Store:
     >>> as_store({"x": torch.zeros(5, 2), "labels": torch.arange(5)}).take(np.array([4]))["labels"]
     tensor([4])
     """
+    if is_frame(examples):
+        raise DataError(
+            "a data frame alone does not say which column is the label, nor what the others may hold: give "
+            "data.table(frame, schema), or a pair (frame of numbers, labels)"
+        )
     if isinstance(examples, np.ndarray | Tensor):
         found: Store = Columns([examples])
     elif isinstance(examples, list) and examples and isinstance(examples[0], tuple | dict):

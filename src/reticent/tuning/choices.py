@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import product
 
 from reticent.defaults import Chosen
-from reticent.errors import SettingError, UnknownName
+from reticent.errors import SettingError, UnknownName, require
 
 CHOICES = ("lr", "momentum", "average_last", "max_grad_norm")
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -40,6 +41,8 @@ def check(choices: Sequence[Choice]) -> tuple[dict[str, float], ...]:
     >>> check([{"lr": 1}])
     ({'lr': 1.0},)
     """
+    if isinstance(choices, Mapping) or not all(isinstance(choice, Mapping) for choice in choices):
+        raise SettingError("choices are a list of settings, such as [{'lr': 0.5}, {'lr': 1.0}]; grid() makes one")
     if not choices:
         raise SettingError("there is nothing to choose from: give at least one choice, such as {'lr': 1.0}")
     for name in {name for choice in choices for name in choice} - set(CHOICES):
@@ -47,4 +50,16 @@ def check(choices: Sequence[Choice]) -> tuple[dict[str, float], ...]:
             f"{name} cannot differ from trial to trial, since every trial must cost the same: say it once for all; "
             f"to choose from are {', '.join(CHOICES)}"
         )
-    return tuple({name: float(value) for name, value in choice.items()} for choice in choices)
+    return tuple({name: _number(name, value) for name, value in choice.items()} for choice in choices)
+
+
+def _number(name: str, value: object) -> float:
+    """A value that a run can have."""
+    low, high = {"momentum": (0.0, 1.0), "average_last": (0.0, 1.0)}.get(name, (0.0, math.inf))
+    try:
+        number = float(value)  # type: ignore[arg-type]  # what has no float is told
+    except (TypeError, ValueError):
+        number = math.nan
+    fits = low < number < high or (number == low and high == 1.0) or (number == high and name == "average_last")
+    require(fits, f"{name} must be a number from {low:g} to {high:g}, not {value!r}: nothing was charged")
+    return number

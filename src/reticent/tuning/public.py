@@ -8,33 +8,37 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
+import numpy as np
 from torch import nn
 
 from reticent.accounting import Budget
+from reticent.call import NOT_REPEATED
 from reticent.checkpoint import make_folder, replace_file
-from reticent.errors import SettingError
-from reticent.evaluating import accuracy
+from reticent.errors import SettingError, require
 from reticent.fitting import fit
-from reticent.inside import as_store
+from reticent.inside import by_person, readable
 from reticent.methods import Method, get
 from reticent.methods.planning import default_delta
 from reticent.settling import settle
 from reticent.trained import Trained
 from reticent.tuning.choices import Choice, check, usual
+from reticent.tuning.judges import score_of
+from reticent.tuning.trials import new_model
 from reticent.tuning.tuned import Tuned
 
 REHEARSAL = "rehearsal.json"
 """The scores of the choices: a run that is resumed must not choose anew."""
 JUDGES = 5
 """One in so many public examples judges, the others are learned from."""
+PRIVATE_ONLY = (*NOT_REPEATED, "groups", "most_rows")
+"""What is said of the private examples and of the last run alone."""
 
 
 def tune_on_public(
     make: Callable[[], nn.Module],
     examples: Any,
     *,
-    public: tuple[Any, Any],
+    public: Any,
     public_is_public: bool = False,
     choices: Sequence[Choice] | None = None,
     epsilon: float,
@@ -51,8 +55,10 @@ def tune_on_public(
     """Try every choice on examples that were declared public, then train once on the private ones.
 
     Their privacy is given up, which must be said with `public_is_public=True`. Where no choices are said, multiples of
-    the rule's step are tried, which suit a smaller and a larger number of examples alike.
+    the rule's step are tried, which suit a smaller and a larger number of examples alike. `settings` are those of
+    `rt.fit`.
 
+    >>> import torch
     >>> x, y = torch.randn(400, 4), torch.randint(0, 2, (400,))
     >>> found = tune_on_public(lambda: nn.Linear(4, 2), (x[:200], y[:200]), public=(x[200:], y[200:]),
     ...                        public_is_public=True, choices=[{"lr": 0.1}, {"lr": 1.0}], epsilon=4.0, epochs=1, seed=0)
@@ -64,42 +70,44 @@ def tune_on_public(
             "the public examples are looked at without noise, so that they get no privacy at all: say "
             "public_is_public=True if they are public, or let private ones judge (tune)"
         )
-    x, y = (torch.as_tensor(part) for part in public)
-    cut = len(y) // JUDGES
+    model = new_model(make)
+    shown = readable(public, model)[0]
+    cut, many = len(shown) // JUDGES, len(shown)
+    require(cut >= 1, f"{many} public examples are too few: one in {JUDGES} judges, the others are learned from")
+    judges, rehearsal = shown.take(np.arange(cut)), shown.take(np.arange(cut, many))
     method = get(method) if isinstance(method, str) else method
-    private = len(as_store(examples)) if size is None else size
+    whose, most = settings.get("groups"), settings.get("most_rows")
+    private = len(by_person(examples, whose, most)) if size is None else size
     delta = default_delta(private) if delta is None else delta
 
     def listed(count: int) -> tuple[dict[str, float], ...]:
         """The choices for so many examples."""
         said = {"batch_size": batch_size, "epochs": epochs}
-        rule = settle(said, make(), method, size=count, budget=Budget(epsilon, delta)).settings
+        rule = settle(said, model, method, size=count, budget=Budget(epsilon, delta)).settings
         return check(usual(rule) if choices is None else choices)
 
     def trained(data: Any, choice: Choice, declared: int | None, **more: Any) -> Trained:
         rest: dict[str, Any] = {name: value for name, value in choice.items() if name != "max_grad_norm"}
         own = replace(method, max_grad_norm=choice.get("max_grad_norm", method.max_grad_norm))
-        with torch.random.fork_rng(devices=[]):
-            if seed is not None:
-                torch.manual_seed(seed)
-            model = make()
         rest |= {"epsilon": epsilon, "delta": delta, "batch_size": batch_size, "epochs": epochs, "seed": seed}
-        return fit(model, data, method=own, size=declared, **rest, **more)
+        return fit(new_model(make, seed), data, method=own, size=declared, **rest, **more)
+
+    def rehearsed_with(choice: Choice) -> float:
+        """The score of a choice on public examples, trained as the private ones will be."""
+        alike = {name: value for name, value in settings.items() if name not in PRIVATE_ONLY}
+        found = trained(rehearsal, choice, None if size is None else many - cut, **alike)
+        return score_of(found.model, judges, found.about["loss"])
 
     place = None if folder is None else Path(folder) / REHEARSAL
-    rehearsed = _stored(place) if resume else None
-    if rehearsed is None:
-        rehearsal = (x[cut:], y[cut:])
-        rehearsed = [
-            accuracy(trained(rehearsal, choice, None).model, x[:cut], y[:cut]) for choice in listed(len(y) - cut)
-        ]
+    scores = _stored(place) if resume else None
+    if scores is None:
+        scores = [rehearsed_with(choice) for choice in listed(many - cut)]
         if place is not None:
             make_folder(place.parent)
-            replace_file(place, json.dumps(rehearsed).encode())
-    best = max(range(len(rehearsed)), key=rehearsed.__getitem__)
-    choice = listed(private)[best]
+            replace_file(place, json.dumps(scores).encode())
+    choice = listed(private)[best := max(range(len(scores)), key=scores.__getitem__)]
     found = trained(examples, choice, size, folder=folder, resume=resume, **settings)
-    tuned = Tuned(found, choice, rehearsed[best], f"{cut} examples declared public", {"epsilon": 0.0})
+    tuned = Tuned(found, choice, scores[best], f"{cut} examples declared public", {"epsilon": 0.0})
     return replace(tuned, trained=replace(found, about={**found.about, **tuned.about()}))
 
 

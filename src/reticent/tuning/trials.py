@@ -1,7 +1,8 @@
-"""One trial: a private run with some of the settings, and the score that says how good it is."""
+"""One trial: a private run with some of the settings."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,14 +11,41 @@ from typing import Any
 import torch
 from torch import nn
 
-from reticent.accounting import Composed, Event, Gaussian, Ledger, Planned, Repeated
-from reticent.evaluating import accuracy
-from reticent.inside import Everyone, GaussianNoise, Randomness, RightAnswers, RoundSettings, Vault, as_store
+from reticent.accounting import Composed, Event, Repeated
+from reticent.accounting.adjacency import Unit
+from reticent.errors import SettingError
 from reticent.losses import LossLike
 from reticent.methods import Method
 from reticent.methods.solving import settings_of, tally
 from reticent.optimizers import make_optimizer
 from reticent.run import Run
+
+
+def new_model(make: Callable[[], nn.Module], seed: int | None = None) -> nn.Module:
+    """A model that nobody has trained; the random numbers of the program go on as if none had been made.
+
+    >>> new_model(lambda: nn.Linear(4, 2)).in_features
+    4
+    >>> new_model(nn.Linear)
+    Traceback (most recent call last):
+    reticent.errors.SettingError: tuning is given a function that makes a new model each time, such as ...
+    """
+    says = "tuning is given a function that makes a new model each time, such as lambda: nn.Linear(4, 2)"
+    if isinstance(make, nn.Module) or not callable(make):
+        raise SettingError(f"{says}, not a {type(make).__name__}")
+    try:
+        inspect.signature(make).bind()
+    except TypeError as error:
+        raise SettingError(f"{says}; {getattr(make, '__name__', 'this one')} is {error}") from None
+    except ValueError:
+        pass  # it does not say what it takes
+    with torch.random.fork_rng(devices=[]):
+        if seed is not None:
+            torch.manual_seed(seed)
+        model = make()
+    if not isinstance(model, nn.Module):
+        raise SettingError(f"{says}; this one gives a {type(model).__name__}")
+    return model
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -29,6 +57,7 @@ class Trials:
     method: Method
     size: int
     declared: int | None
+    unit: Unit
     adjacency: str | None
     loss: LossLike
     batch_size: float
@@ -42,14 +71,32 @@ class Trials:
         steps = tally(method, settings_of(method, self.size, self.batch_size), self.rounds)
         return Composed((*(Repeated(event, count) for event, count in steps.items()), *score))
 
+    def check(self, now: Mapping[str, float], noise: float) -> nn.Module:
+        """Refuse what would only fail in a trial, after the whole search was paid for; a model to check with.
+
+        A run is made, which plans and looks at model and loss, and releases nothing.
+        """
+        one, other = new_model(self.make), new_model(self.make)
+        if {id(part) for part in one.parameters()} & {id(part) for part in other.parameters()}:
+            raise SettingError(
+                "every trial trains a new model, and this function gives the same one, or the same layers, each time: "
+                "make them inside of it"
+            )
+        self._run(one, now, noise, None, None)
+        return one
+
     def run(self, now: Mapping[str, float], noise: float, seed: int | None, folder: Path | None) -> nn.Module:
         """Train one model with these settings; in a folder that a crash left, go on with it."""
-        with torch.random.fork_rng(devices=[]):
-            if seed is not None:
-                torch.manual_seed(seed)
-            model = self.make()
+        model = new_model(self.make, seed)
+        for _ in self._run(model, now, noise, seed, folder):
+            pass
+        return model
+
+    def _run(
+        self, model: nn.Module, now: Mapping[str, float], noise: float, seed: int | None, folder: Path | None
+    ) -> Run:
         method = replace(self.method, noise_multiplier=noise, max_grad_norm=now["max_grad_norm"])
-        run = Run(
+        return Run(
             model,
             make_optimizer(method.optimizer, model, now["lr"], now["momentum"]),
             self.examples,
@@ -66,66 +113,3 @@ class Trials:
             folder=folder,
             resume=True,
         )
-        for _ in run:
-            pass
-        return model
-
-
-@dataclass(frozen=True, eq=False)
-class PublicJudges:
-    """Examples that were declared public: their score costs nothing."""
-
-    x: Any
-    y: Any
-    events: tuple[Event, ...] = ()
-
-    @property
-    def words(self) -> str:
-        """On what the score is."""
-        return f"{len(self.y)} examples declared public"
-
-    def score(self, model: nn.Module, trial: int, randomness: Randomness) -> float:  # noqa: ARG002 - others need them
-        """The share of right answers."""
-        return accuracy(model, self.x, self.y)
-
-    def fingerprint(self, randomness: Randomness) -> str:
-        """Nothing that noise would have to hide."""
-        return randomness.seal(str(len(self.y)).encode())
-
-
-@dataclass(frozen=True, eq=False)
-class PrivateJudges:
-    """Private examples: how many are answered rightly passes the door with noise, and belongs to the trial's cost."""
-
-    x: Any
-    y: Any
-    noise_multiplier: float
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """One noisy count."""
-        return (Gaussian(self.noise_multiplier),)
-
-    @property
-    def words(self) -> str:
-        """On what the score is."""
-        return f"{len(self.y)} private examples, counted with noise"
-
-    def score(self, model: nn.Module, trial: int, randomness: Randomness) -> float:
-        """The noisy share of right answers."""
-        vault, size = self._vault(randomness), len(self.y)
-        with vault.round(trial):
-            draw = vault.draw(Everyone(), RoundSettings(size, size, 1.0, self.noise_multiplier))
-            count = vault.release(vault.ask(RightAnswers(model), draw), GaussianNoise(self.noise_multiplier))
-        return float(count) / size
-
-    def fingerprint(self, randomness: Randomness) -> str:
-        """The same noise must not fall on other examples."""
-        return self._vault(randomness).fingerprint(every=True)
-
-    def _vault(self, randomness: Randomness) -> Vault:
-        # Its ledger is not kept: the tuning's own has one line for all trials, and their number must not be seen.
-        return Vault(as_store((self.x, self.y)), randomness=randomness, ledger=Ledger(), allowance=Planned(self.events))
-
-
-Judges = PublicJudges | PrivateJudges

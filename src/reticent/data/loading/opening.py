@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from reticent.data.arrays import warn_of_missing
 from reticent.data.examples import Dataset, Examples
 from reticent.data.loading.images import ImageSchema, propose_images
 from reticent.data.loading.npz import ArraySchema, propose_arrays, read_npz
@@ -17,6 +16,8 @@ from reticent.data.tables.proposing import ProposedSchema, propose
 from reticent.data.tables.schema import Schema, read_toml
 from reticent.data.whose import persons_in
 from reticent.errors import DataError
+from reticent.inside import as_store
+from reticent.inside.missing import warn_of_missing
 
 ARRAYS = ".npz"
 STORED = "schema.json"
@@ -52,7 +53,7 @@ def open_path(name: str, declared: Declaration) -> Dataset:
     if isinstance(found, ArraySchema):
         arrays = read_npz(path)
         train, test = found.parts(arrays, name)
-        warn_of_missing(train.x)
+        warn_of_missing(as_store(train))
         if declared.groups is not None:
             train = replace(train, groups=persons_in(arrays.get(declared.groups), declared.groups, name))
     elif isinstance(found, ImageSchema):

@@ -142,6 +142,20 @@ def test_what_a_newer_build_wrote_costs_infinity(ledger: DatasetLedger, sqlite: 
     with pytest.raises(DataError, match="no spending of ours"):
         dataset.share()
     with dataset.database.transaction() as connection:
-        connection.exec_driver_sql("UPDATE reticent_datasets SET version = 2")
+        connection.exec_driver_sql("UPDATE reticent_datasets SET version = 3")
     with pytest.raises(SettingError, match="newer Reticent"):
         ledger["a"]
+
+
+@pytest.mark.parametrize("with_unit", [True, False])
+def test_a_ledger_of_version_1_is_brought_up_to_date(ledger: DatasetLedger, with_unit: bool) -> None:
+    dataset = ledger.create("a", epsilon=8.0, delta=1e-5)
+    dataset.charge(Gaussian(5.0), note="")
+    share = dataset.share()
+    with dataset.database.transaction() as connection:
+        connection.exec_driver_sql("UPDATE reticent_datasets SET version = 1")
+        if not with_unit:
+            connection.exec_driver_sql("ALTER TABLE reticent_datasets DROP COLUMN unit")
+    ledger.create("b", epsilon=1.0, delta=1e-5, unit="person")
+    assert (ledger["a"].unit, ledger["b"].unit) == ("example", "person")
+    assert ledger["a"].share() == share

@@ -66,3 +66,11 @@ def test_from_the_first_charge_to_the_last() -> None:
 def test_what_is_refused(words: list[str], why: str) -> None:
     with pytest.raises(ReticentError, match=why):
         CliRunner().invoke(app, words, catch_exceptions=False)
+
+
+@pytest.mark.parametrize(
+    "words", [["compare", "--data", "digits", "--out", "x"], ["reproduce", "dpsur", "--table", "2"]]
+)
+def test_a_comparison_is_charged_to_nobody_and_says_so(words: list[str]) -> None:
+    with pytest.raises(ReticentError, match="reticent train --dataset patients"):
+        CliRunner().invoke(app, [*words, "--dataset", "patients"], catch_exceptions=False)

@@ -12,6 +12,7 @@ from reticent.accounting.pricing import Accountant
 from reticent.audits.findings import Finding
 from reticent.certificate import Verified, verify
 from reticent.certificate.card import LEDGERS
+from reticent.errors import ReticentError
 
 
 def read_events(folder: Path) -> dict[Event, int]:
@@ -22,7 +23,12 @@ def read_events(folder: Path) -> dict[Event, int]:
 
 def check_stored(folder: Path, guarantee: Guarantee) -> Finding:
     """The events on disk cost no more than the guarantee says, and the certificate of the folder is right."""
-    priced, found = check_events(read_events(folder), guarantee, "the ledger on disk"), verify(folder)
+    found = verify(folder)
+    try:
+        priced = check_events(read_events(folder), guarantee, "the ledger on disk")
+    except (ReticentError, OSError, ValueError) as error:
+        unread = f"the ledger on disk cannot be read: {error}; {_certificate(found)}"
+        return Finding("stored ledger", False, unread, {"card": guarantee.epsilon, "wrong": found.wrong})
     holds = priced.holds and (found.ok or found.old)
     figures = {**priced.figures, "wrong": found.wrong}
     return Finding("stored ledger", holds, f"{priced.says}; {_certificate(found)}", figures)

@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from platformdirs import user_data_path
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text, update
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from sqlalchemy.pool import NullPool
 
-from reticent.budgets.schema import metadata
+from reticent.budgets.schema import VERSION, datasets, metadata
 from reticent.errors import SettingError
 
 VARIABLE = "RETICENT_LEDGER"
 PATIENCE = 60.0
 """Seconds to wait for another writer of an SQLite file; each of them takes milliseconds."""
 MAKING = 0x72657469
-"""The advisory lock under which the tables are made in PostgreSQL: two programs may come first at once."""
+"""The advisory lock under which the tables are made in PostgreSQL."""
 
 
 def place_of(option: str | Path | None = None) -> str:
@@ -56,9 +56,13 @@ class Database:
             except OSError as error:
                 raise SettingError(f"cannot make the folder of the ledger {path}: {error.strerror}") from error
         with self._told(), self._engine.begin() as connection:
-            if not self.is_file:
-                connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MAKING})
+            self._alone(connection)
             metadata.create_all(connection)
+
+    def _alone(self, connection: Connection) -> None:
+        """Two programs may come first at once; an SQLite file has one writer anyway."""
+        if not self.is_file:
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MAKING})
 
     @property
     def made(self) -> bool:
@@ -79,6 +83,16 @@ class Database:
             if not self.is_file:
                 connection.execute(text("SET LOCAL synchronous_commit TO on"))
             yield connection
+
+    def upgrade(self) -> None:
+        """Bring tables of version 1, whose datasets were all of single examples, to the layout of today."""
+        with self.transaction() as connection:
+            self._alone(connection)
+            if all(column["name"] != "unit" for column in inspect(connection).get_columns(datasets.name)):
+                connection.execute(
+                    text(f"ALTER TABLE {datasets.name} ADD COLUMN unit VARCHAR(20) NOT NULL DEFAULT 'example'")
+                )
+            connection.execute(update(datasets).where(datasets.c.version < VERSION).values(version=VERSION))
 
     @contextmanager
     def _told(self) -> Iterator[None]:

@@ -56,6 +56,7 @@ class DatasetLedger:
         row = {"name": name, "version": VERSION, "epsilon": epsilon, "delta": delta, "adjacency": cap.adjacency}
         row["unit"] = check_unit(unit)
         self._database.make()
+        self._database.upgrade()
         with self._database.transaction() as connection:
             try:
                 connection.execute(insert(datasets).values(**row, renyi_order=chosen, who=who(), at=now()))
@@ -89,10 +90,14 @@ class DatasetLedger:
         if not self._database.made:
             return {}
         with self._database.transaction() as connection:
-            rows = connection.execute(select(datasets).order_by(datasets.c.name)).all()
-        for row in rows:
-            if row.version != VERSION:
+            versions = connection.execute(select(datasets.c.name, datasets.c.version)).all()
+        for row in versions:
+            if row.version > VERSION:
                 raise SettingError(f"dataset {row.name!r} was made by a newer Reticent: update this one")
+        if any(row.version < VERSION for row in versions):
+            self._database.upgrade()
+        with self._database.transaction() as connection:
+            rows = connection.execute(select(datasets).order_by(datasets.c.name)).all()
         return {
             row.name: DatasetBudget(
                 row.name,

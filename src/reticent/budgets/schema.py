@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy import Column, Double, ForeignKey, Integer, MetaData, String, Table, Text
 
-VERSION = 1
-"""Of the layout, and of what it means; every dataset says which one it was made with."""
+VERSION = 2
+"""Of the layout, and of what it means; every dataset says which one it was made with. The first had no `unit`."""
 
 metadata = MetaData()
 

@@ -41,12 +41,16 @@ def compare(
         list[str] | None, Option(help="METHOD=FACTOR: add a DP-SGD that computes so many times the gradients.")
     ] = None,
     jobs: Annotated[int, Option(help="Runs at the same time.", min=1)] = 1,
+    dataset: Annotated[
+        str | None, Option(help="Refused: only single runs are charged to a dataset (`reticent train --dataset`).")
+    ] = None,
     as_json: Annotated[bool, Option("--json", help="Answer in JSON on stdout.")] = False,
 ) -> None:
     """Compare methods at equal proved epsilon; a page, a table and one record a run are written.
 
     DP-SGD and training without privacy are always included. Run it again after any crash: it goes on where it was.
     """
+    refuse_charge(dataset, "a comparison")
     from reticent.experiments.compare import compare as run
     from reticent.experiments.compare import read_comparison
     from reticent.experiments.recipe import parse_changes
@@ -69,6 +73,18 @@ def compare(
     print(json.dumps(compared.to_json()) if as_json else in_words(compared))
     if compared.failed:
         raise typer.Exit(1)
+
+
+def refuse_charge(dataset: str | None, what: str) -> None:
+    """Refuse to charge a dataset for runs with known noise, and for training without any."""
+    from reticent.errors import SettingError
+
+    if dataset is not None:
+        raise SettingError(
+            f"{what} is not charged to dataset {dataset!r}: its runs take seeds, so that their noise can be computed "
+            "again, and one of them trains without privacy. Compare on public data, then charge the one run that you "
+            f"release: `reticent train --dataset {dataset}`"
+        )
 
 
 # -- reading the options ---------------------------------------------------------------------------------------------

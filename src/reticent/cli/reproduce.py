@@ -33,16 +33,21 @@ def reproduce(
     jobs: Annotated[int, Option(help="Runs at the same time.", min=1)] = 1,
     out: Annotated[Path | None, Option(help="Folder for everything; what is there is gone on with.")] = None,
     list_: Annotated[bool, Option("--list", help="Say what would be run, and for how long; run nothing.")] = False,
+    dataset: Annotated[
+        str | None, Option(help="Refused: only single runs are charged to a dataset (`reticent train --dataset`).")
+    ] = None,
     as_json: Annotated[bool, Option("--json", help="Answer in JSON on stdout.")] = False,
 ) -> None:
     """Run a paper's table or figure again: its numbers beside ours, the claimed epsilon beside the proved one.
 
     Run it again after any crash: it goes on where it was.
     """
+    from reticent.cli.compare import refuse_charge, view
     from reticent.experiments.reproduce import minutes_of
     from reticent.experiments.reproduce import reproduce as run
     from reticent.experiments.tables import find_table
 
+    refuse_charge(dataset, "a paper's table")
     number = figure if table is None else table
     if table is not None and figure is not None:
         raise SettingError("give --table or --figure, not both")
@@ -55,8 +60,6 @@ def reproduce(
     if list_:
         print(json.dumps([_as_json(cell) for cell in chosen]) if as_json else _plan(found, chosen, seeds, total))
         return
-    from reticent.cli.compare import view
-
     print(_plan(found, chosen, seeds, total), file=sys.stderr, flush=True)
     folder = (
         out if out is not None else Path("reproduced") / f"{Path(paper).stem}-{'figure-' * (table is None)}{number}"

@@ -334,10 +334,15 @@ def test_older_files_are_by_example_and_unknown_units_are_refused() -> None:
         read_guarantee(Fields(older | {"unit": "household"}, "card.json"))
 
 
-def test_without_groups_a_column_of_persons_means_nothing() -> None:
+def test_examples_that_say_whose_they_are_are_trained_by_person() -> None:
     (x, y), whose = visits()
-    done = rt.fit(net(), Examples(x, y, groups=torch.from_numpy(whose)), epsilon=3.0, epochs=1)
-    assert done.guarantee.unit == "example"
+    rows = Examples(x, y, groups=torch.from_numpy(whose))
+    done = rt.fit(net(), rows, epsilon=3.0, epochs=1)
+    assert done.guarantee.unit == "person"
+    assert rt.fit(net(), (x, y), epsilon=3.0, epochs=1).guarantee.unit == "example", "nothing is assumed"
+    assert done.evaluate(rows).keys() == done.evaluate(x, y).keys()
+    with pytest.raises(SettingError, match="most_rows must be a whole number"):
+        rt.fit(net(), rows, noise_multiplier=2.0, most_rows=2.5)  # type: ignore[arg-type]
 
 
 # -- with other runs -------------------------------------------------------------------------------------------------
@@ -414,13 +419,3 @@ def test_it_does_not_go_on_as_another(tmp_path: Path, change: dict[str, Any], sa
 def test_a_name_needs_named_columns() -> None:
     with pytest.raises(SettingError, match="no named column"):
         made(visits()[0], "patient_id")
-
-
-def test_examples_that_say_whose_they_are_are_trained_by_person() -> None:
-    x, y = torch.randn(60, 4), torch.randint(0, 2, (60,))
-    examples = rt.data.Examples(x, y, groups=torch.arange(60) // 3)
-    done = rt.fit(nn.Linear(4, 2), examples, noise_multiplier=2.0, epochs=1, seed=0)
-    assert done.guarantee.unit == "person"
-    assert done.evaluate(examples).keys() == done.evaluate(x, y).keys()
-    with pytest.raises(SettingError, match="most_rows must be a whole number"):
-        rt.fit(nn.Linear(4, 2), examples, noise_multiplier=2.0, most_rows=2.5)  # type: ignore[arg-type]

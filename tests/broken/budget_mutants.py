@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,12 +22,12 @@ mutant = partial(any_mutant, among=MUTANTS)
 
 @mutant(run, "refuse_unsaid", checks.trained_weights_are_not_new)
 def trained_weights_count_as_new(_right: Any) -> Any:
-    return lambda model, initial: None
+    return lambda *_: None
 
 
 @mutant(bill, "begin", checks.both_runs_are_priced)
 def the_first_run_is_left_out(right: Any) -> Any:
-    return lambda initial, **asked: right(None, **asked)
+    return lambda initial, **asked: replace(right(initial, **asked), already=asked["already"])
 
 
 @mutant(DatasetBudget, "_refuse_beyond", checks.a_cap_is_kept)

@@ -172,7 +172,6 @@ def examples(recipe: Recipe) -> data.Dataset:
     return dataclasses.replace(dataset, train=train, test=judges, note=note)
 
 
-<<<<<<< HEAD
 def curve_of(recipe: Recipe, dataset: data.Dataset, out: Path | None) -> LearningCurve:
     """What judges the model along the way, on the examples that judge it in the end; nothing, if not asked for."""
     if recipe.curve is None:
@@ -184,18 +183,6 @@ def curve_of(recipe: Recipe, dataset: data.Dataset, out: Path | None) -> Learnin
     return LearningCurve(batch, out, points=recipe.curve, on=f"{which}; nothing is chosen by them", priced=True)
 
 
-def _check_fill(recipe: Recipe, dataset: data.Dataset) -> None:
-    """What a schema leaves to be released must be planned for, and nothing else."""
-    read = dataset.train.preprocessing
-    if (isinstance(read, data.Schema) and bool(read.noisy)) != (recipe.fill_noise is not None):
-        raise SettingError(
-            'fill_noise and a schema with fill = "noisy" belong together: means of private columns are released with '
-            "this noise and charged to the run; give --set fill_noise=20, or other fills"
-        )
-
-
-=======
->>>>>>> 8d76ed7 (Know runs by an id and weights by the runs that made them; tune by person and in every form, checked before the charge; one place for reading examples; noisy fills in rt.fit)
 def _tell_features(done: int, total: int) -> None:
     """A line on stderr for every tenth of the features; a cache answers at once and says nothing."""
     if 1000 <= total > done and done * 10 // total != (done - 64) * 10 // total:

@@ -82,8 +82,6 @@ def jobs_of(cells: Sequence[TableCell], seeds: int, epsilon: Accounting) -> list
     """The runs that cells take, the first seed of all of them first."""
     if seeds < 1:
         raise SettingError(f"at least one seed is needed, not {seeds}")
-    if not cells:
-        raise SettingError("there is nothing here to run: --list says why")
     return [(cell, _job(cell, seed, epsilon)) for seed in range(seeds) for cell in cells]
 
 
@@ -110,6 +108,8 @@ def reproduce(
     cells: Sequence[TableCell], out: Path, *, seeds: int, epsilon: Accounting, processes: int, watcher: Watcher
 ) -> Reproduction:
     """Run cells of a table and write results.jsonl and reproduced.csv; after any crash the same call goes on."""
+    if not cells:
+        raise SettingError("there is nothing here to run: --list says why")
     planned = jobs_of(cells, seeds, epsilon)
     runs = sweep([job for _, job in planned], out, processes=processes, watcher=watcher)
     found: dict[str, list[Result]] = {}

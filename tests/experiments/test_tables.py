@@ -124,6 +124,12 @@ def test_a_plain_row_is_trained_without_privacy_whatever_the_others_share(paper:
     assert job.kind == "plain"
 
 
+def test_an_attack_with_a_misspelt_setting_is_refused_before_anything_runs(paper: str) -> None:
+    Path(paper).write_text(FILE.replace("models = 4", "modles = 4"))
+    with pytest.raises(UnknownName, match="modles"):
+        jobs_of(find_table(paper, "1").cells, 1, "proved")
+
+
 def test_a_row_for_each_printed_measure_attack_included(paper: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
     arguments = (paper, "--table", "1", "--cells", "attacked-eps1,other-eps1", "--out", str(out))
@@ -164,3 +170,13 @@ def test_a_run_can_be_attacked_later_but_not_otherwise(paper: str, tmp_path: Pat
     path.write_text(FILE)
     assert "no lira.auc" not in call(*arguments)
     assert model.stat().st_mtime_ns == before, "it is not trained again"
+
+
+def test_the_example_in_the_docs_is_an_experiment_file(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "reproduce.md").read_text()
+    path = tmp_path / "mine.toml"
+    path.write_text(text.split("```toml\n")[1].split("```")[0])
+    (table,) = read_tables(str(path))[1]
+    assert table.figures == table.entered + sum(one.figures for one in table.left_out)
+    assert len(jobs_of(table.cells, 1, "proved")) == 5
+    assert len(jobs_of(table.chosen("digits-dpsur-*"), 1, "claimed")) == 2

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reticent.checkpoint import replace_file
-from reticent.errors import SettingError
+from reticent.errors import SettingError, UnknownName
+from reticent.experiments.attacking import Attacking
 from reticent.experiments.cells import TableCell
 from reticent.experiments.job import Job
 from reticent.experiments.measures import Accounting, measure
@@ -18,6 +19,9 @@ from reticent.experiments.recipe import check
 from reticent.experiments.sweep import Watcher, failures, sweep
 from reticent.report import Spread
 from reticent.results import RESULTS, Result
+
+ATTACK_SETTINGS = {field.name for field in dataclasses.fields(Attacking)} - {"jobs", "tell"} | {"game"}
+"""What an entry may say of its attack."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,9 @@ def _job(cell: TableCell, seed: int, epsilon: Accounting) -> Job:
     if recipe is None:
         raise SettingError(f"the paper does not state noise and length for {cell.name}: run it at a proved epsilon")
     check(recipe.filled())
+    for setting in cell.attack or ():
+        if setting not in ATTACK_SETTINGS:
+            raise UnknownName("setting of attack", setting, sorted(ATTACK_SETTINGS))
     if cell.kind == "plain" and epsilon == "claimed":
         raise SettingError(f"{cell.name} is trained without privacy: nothing is claimed of it")
     # At a claimed epsilon there is no budget to tell the cells of a row apart by.

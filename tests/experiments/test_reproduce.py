@@ -71,8 +71,10 @@ def test_every_cell_of_every_paper_is_a_run_that_can_begin() -> None:
     assert set(papers()) == {"dpis", "dpsign", "dpsur", "handcrafted", "pd-sgd", "sa-dpsgd"}
     for paper in papers():
         for table in read_tables(paper)[1]:
-            jobs_of(table.cells, 1, "proved")
-            jobs_of([cell for cell in table.cells if cell.as_claimed is not None], 1, "claimed")
+            claimed = [cell for cell in table.cells if cell.as_claimed is not None]
+            for cells, epsilon in ((table.cells, "proved"), (claimed, "claimed")):
+                assert not cells or jobs_of(cells, 1, epsilon)
+            assert table.cells or table.notes or table.left_out, f"{table.title}: nothing runs, and nobody says why"
             assert len({cell.name for cell in table.cells}) == len(table.cells)
             for cell in table.cells:
                 assert 0 <= cell.printed.get("accuracy", 0) <= 100, cell.name

@@ -25,7 +25,7 @@ from reticent.data.loading.places import data_folder
 from reticent.errors import ResumeError, ReticentError
 from reticent.experiments.job import Job, claim
 from reticent.experiments.locks import locked
-from reticent.experiments.published import Record, essence_of, mark_of, read_published, slim, to_lines
+from reticent.experiments.published import PAPERS, Record, essence_of, mark_of, read_published, slim, to_lines
 from reticent.experiments.recipe import check
 from reticent.experiments.sweep import sweep
 from reticent.experiments.tables import papers
@@ -33,7 +33,7 @@ from reticent.experiments.wanted import Wanted, wanted
 from reticent.results import Result
 
 HERE = Path(__file__).parent
-RECORDS = HERE / "papers.jsonl"
+RECORDS = HERE / PAPERS
 CHEAP = 3.0
 """Cells that take fewer minutes have as many seeds as are asked for, others one."""
 

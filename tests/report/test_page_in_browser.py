@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -19,17 +18,6 @@ from typer.testing import CliRunner
 import reticent as rt
 from reticent.cli import app
 from reticent.report import write_page
-
-webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed: pip install 'reticent[dev]'")
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-DRIVER = shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(
-    not (CHROMIUM and DRIVER), reason="no browser: install Debian's chromium and chromium-driver"
-)
-FLAGS = (
-    "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --disable-dev-shm-usage --window-size=1280,900"
-)
 
 DOTS = "#chart-accuracy [aria-label=dot] :is(circle, path)"
 CONTRAST = """
@@ -58,20 +46,6 @@ for (const element of document.querySelectorAll("body *")) {
 }
 return poor;
 """
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for flag in (*FLAGS.split(), f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-    yield driver
-    driver.quit()
 
 
 @pytest.fixture

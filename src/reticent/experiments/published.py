@@ -12,6 +12,8 @@ from reticent import catalogue, data
 from reticent.experiments.recipe import Recipe
 
 Record = dict[str, Any]
+PAPERS = "papers.jsonl"
+"""The runs of the papers' tables."""
 UNPUBLISHED = (
     "sha256",
     "class_names",

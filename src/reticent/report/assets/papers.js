@@ -1,4 +1,4 @@
-// The papers' charts: ours as full points with their intervals, the paper's numbers as hollow ones.
+// The papers' charts: ours as full points with their intervals (pale: as claimed), the paper's as hollow ones.
 const KINDS = { levels: levelsChart, curves: curvesChart, "trade-off": tradeOffChart };
 
 function setUpPapers() {
@@ -18,7 +18,7 @@ function setUpPapers() {
 const frame = (width) => ({ width, height: Math.max(280, Math.min(380, width * 0.4)), marginLeft: 54, marginRight: 20, marginBottom: 44, marginTop: 26, symbol: { type: "identity" } });
 const axis = (label) => ({ label, labelAnchor: "center", labelArrow: "none" });
 const full = { r: 5.5, stroke: "var(--surface)", strokeWidth: 1 };
-const hollow = { r: 5, fill: "var(--surface)", strokeWidth: 2 };
+const hollow = { r: 5.5, fill: "none", strokeWidth: 2 };
 
 function levelsChart(drawn, width, look, isOn) {
   const points = drawn.points.filter(isOn);
@@ -37,8 +37,8 @@ function levelsChart(drawn, width, look, isOn) {
     const hovered = [...proved, ...claimed, ...printed.map((point) => ({ ...point, at: point.printed }))];
     return [
       Plot.ruleX([...proved, ...claimed], { x: "place", y1: "low", y2: "high", stroke: colour, strokeWidth: 2, dx }),
-      Plot.dot(claimed, { x: "place", y: "at", fill: colour, symbol: "square", fillOpacity: 0.55, ...full, dx }),
-      Plot.dot(proved, { x: "place", y: "at", fill: colour, symbol: "circle", ...full, dx }),
+      Plot.dot(claimed, { x: "place", y: "at", fill: colour, symbol, fillOpacity: 0.45, ...full, dx }),
+      Plot.dot(proved, { x: "place", y: "at", fill: colour, symbol, ...full, dx }),
       Plot.dot(printed, { x: "place", y: "printed", stroke: colour, symbol, ...hollow, dx }),
       tip(hovered, { x: "place", y: "at", dx, title: "words" }),
     ];

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Every run behind results/README.md. It resumes: stop it whenever you like and start it again.
-# About ten hours on one core; the order is that of usefulness. Data are looked for where `reticent data list` says.
+# About a day on two cores; the order is that of usefulness. Data are looked for where `reticent data list` says.
 set -e
 cd "$(dirname "$0")/.."
 export OMP_NUM_THREADS=1
@@ -26,4 +26,5 @@ for run in "$out"/location30/runs/*-seed0; do
     reticent attack "$run" --models 8
 done
 python results/defaults.py "$out"
+python results/papers.py "$out/papers" --as-claimed --seeds 3 --minutes 1200
 python results/collect.py "$out"

@@ -4,8 +4,10 @@ import pytest
 import torch
 from torch import nn
 
-from reticent import fit, models
+from reticent import data, fit, models
 from reticent.errors import ModelError, UnknownName
+from reticent.experiments.parts import model_of
+from reticent.experiments.recipe import Recipe
 from reticent.gradients import norms
 from reticent.losses import cross_entropy
 from reticent.models.residual import DE_ET_AL, PLAIN, PLAIN_WITH_BIAS, StandardisedConv2d
@@ -208,3 +210,12 @@ def test_gradients_of_residual_networks_are_per_example(style):
         loss = nn.functional.cross_entropy(model(x[row : row + 1]), y[row : row + 1])
         one_by_one.append(torch.cat([g.flatten() for g in torch.autograd.grad(loss, list(model.parameters()))]).norm())
     torch.testing.assert_close(norms(model, cross_entropy, (x, y)), torch.stack(one_by_one), rtol=1e-4, atol=1e-5)
+
+
+def test_a_recipe_puts_the_word_vectors_in(monkeypatch: pytest.MonkeyPatch):
+    vectors = torch.randn(20_000, 100)
+    monkeypatch.setattr(data, "glove", lambda size=100, *, folder=None: (vectors, vectors[:, 0] != 0))
+    reviews = data.Examples(batch("rnn", (80,), rows=4), torch.arange(4) % 2)
+    model = model_of(Recipe(data="imdb", model="glove-rnn", seed=0), data.Dataset("imdb", reviews, None, 2, ""))
+    assert torch.equal(model.embedding.weight, vectors)
+    assert not model.embedding.weight.requires_grad

@@ -117,10 +117,10 @@ class Trained:
 
         It needs the `test` examples of `fit`: records that the model has not seen. What it finds out is private.
         """
-        from reticent.experiments.attacking import USUAL, Attacking
+        from reticent.experiments.attacking import Attacking
         from reticent.experiments.own import attack
 
-        names = tuple(USUAL if attacks is None else attacks)
+        names = None if attacks is None else tuple(attacks)
         asked = Attacking(attacks=names, models=shadows, records=records, canaries=canaries, jobs=jobs, seed=seed)
         return attack(self, asked)
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy.special import softmax
 
-from reticent.attacks.learned import blind, cross_fitted, posterior_features, transferred
+from reticent.attacks.learned import blind, cross_fitted, posterior_features, taught, whole_outputs
 from reticent.attacks.metrics import Scores, auc, auc_standard_error
 from reticent.errors import SettingError
 
@@ -23,11 +23,20 @@ def test_features_do_not_depend_on_the_order_of_the_classes(rng: np.random.Gener
 def test_a_shadow_models_members_teach_about_the_targets(overfitted: object, kind: str) -> None:
     toy = overfitted
     posteriors = [torch.softmax(model(toy.x[:500]), 1).detach().numpy() for model in toy.models[:2]]
-    sides = []
-    for model, keep in zip(posteriors, toy.signals.keep, strict=False):
-        features = posterior_features(model, toy.y[:500].numpy())
-        sides.append((features[keep], features[~keep]))
-    assert auc(transferred(sides[1], sides[0], kind)) > 0.6
+    asked, known = (posterior_features(model, toy.y[:500].numpy()) for model in posteriors)
+    mine, theirs = toy.signals.keep[:2]
+    assert auc(Scores.of(taught(known[theirs], known[~theirs], kind)(asked), mine)) > 0.6
+
+
+def test_the_whole_output_tells_of_every_class_and_of_the_label(rng: np.random.Generator) -> None:
+    """Two records with the same loss, and other outputs besides: a threshold on the loss cannot tell them apart."""
+    logits = np.log([[0.5, 0.5 - 1e-9, 1e-9], [0.5, 0.25, 0.25]])
+    features = whole_outputs(logits, np.array([0, 0]))
+    assert features[0, 0] == pytest.approx(features[1, 0])
+    assert not np.allclose(features[0], features[1])
+    order = rng.permutation(3)
+    moved = whole_outputs(logits[:, order], np.argsort(order)[[0, 0]])
+    np.testing.assert_allclose(moved[:, :3], features[:, :3])
 
 
 @pytest.mark.parametrize("kind", ["mlp", "forest"])

@@ -21,8 +21,11 @@ import reticent.audits.claims as claims
 import reticent.audits.one_run as one_run
 from reticent.accounting import Budget, Entry, Gaussian, Ledger, Subsampled, calibrate, price
 from reticent.accounting.guarantee import delta_up, round_up
-from reticent.attacks import intervals, learned, lira, rmia, signals
+from reticent.attacks import intervals, learned, lira, signals
+from reticent.attacks.game import Game
+from reticent.attacks.games import deal_cards
 from reticent.attacks.metrics import Scores, auc, auc_standard_error
+from reticent.attacks.suite import ATTACKS, Target
 from reticent.attacks.thresholds import each_round
 from reticent.audits.bounds import mu_lower
 from reticent.audits.counts import Evidence
@@ -32,7 +35,7 @@ from reticent.audits.selective import annealing_toy
 from reticent.audits.stored import check_stored, read_events
 from reticent.audits.toy import SIZE, examples, make_run
 from reticent.audits.verdict import PROBES
-from reticent.data import Examples, load
+from reticent.data import Dataset, Examples, load
 from reticent.data.features.statistics import FeatureSum
 from reticent.data.tables.schema import Schema
 from reticent.errors import BudgetSpent, DataError, ModelError, PrivacyWarning, ResumeError, SettingError
@@ -321,13 +324,28 @@ def target_is_no_shadow() -> None:
 
 def membership_is_not_used() -> None:
     """Flipping the target's membership changes none of its scores."""
-    rng = np.random.default_rng(0)
-    keep = signals.balanced_design(8, 100, seed=0)
-    phi, population = rng.normal(size=keep.shape) + keep, rng.normal(size=(8, 50))
-    flipped = keep.copy()
-    flipped[2] = ~flipped[2]
-    rows = [rmia.rmia_matrix(signals.Signals(phi, design, population))[2] for design in (keep, flipped)]
-    assert np.array_equal(*rows)
+    rng, keep = np.random.default_rng(0), signals.balanced_design(8, 100, seed=0)
+    logits = rng.normal(size=(8, 150, 3))
+    x, y, members = torch.randn(150, 4, generator=torch.Generator().manual_seed(0)), torch.arange(150) % 3, keep[0]
+    logits[:, :100] += 2 * np.eye(3)[y[:100].numpy()] * keep[:, :, None]
+    model = torch.nn.Linear(4, 3)
+    with torch.no_grad():
+        model.weight.copy_(torch.randn(3, 4, generator=torch.Generator().manual_seed(1)))
+    made = (Target(model, x[:100], y[:100], side, (x[100:], y[100:]), logits, keep) for side in (members, ~members))
+    assert np.array_equal(*(ATTACKS["rmia"](target) for target in made))
+
+
+def shadows_never_see_the_target() -> None:
+    """In the games of Shokri and Salem the target's examples and those of the shadows have nothing in common."""
+    parts = [Examples(torch.arange(a, b)[:, None].float(), torch.arange(a, b) % 3) for a, b in ((0, 60), (60, 240))]
+    dataset = Dataset("numbers", parts[0], parts[1], 3, "made up")
+    for kind, models in (("shadow", 4), ("salem", 1)):
+        cards = deal_cards(Game(records=20, models=models, kind=kind), dataset)
+        own = dataset.train if cards.anew is None else cards.anew
+        members = set(own.x.flatten().tolist())
+        assert set(cards.guessed.x[:20].flatten().tolist()) <= members
+        others = [cards.guessed.x[20:], cards.population.x, *(cards.train(number).x for number in range(models))]
+        assert not members & set(torch.cat(others).flatten().tolist())
 
 
 def nothing_found_in_nothing() -> None:

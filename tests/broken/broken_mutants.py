@@ -25,7 +25,7 @@ import reticent.inside.vault as vault
 import reticent.run as train
 from reticent import beforehand, bill, fitting, usable
 from reticent.accounting import Gaussian, Ledger, Planned, Subsampled, calibrate
-from reticent.attacks import intervals, learned, lira, rmia, signals
+from reticent.attacks import apart, intervals, learned, lira, signals, suite
 from reticent.attacks.learned import make_learner
 from reticent.audits.counts import Evidence
 from reticent.audits.gaussian import gdp_epsilon
@@ -414,14 +414,28 @@ def balanced_design_counted_out(right: Any) -> Any:
     return view
 
 
-@mutant(rmia, "tuned_offline_a", checks.membership_is_not_used)
-def offline_a_tuned_on_the_target(_right: Any) -> Any:
-    def tuned(found: Any, target: int) -> float:
-        view, keep = found.round(target), found.keep[target]
-        scored = {a: rmia.auc(rmia.Scores.of(rmia.rmia_offline(view, a), keep)) for a in rmia.OFFLINE_GRID}
-        return max(scored, key=lambda a: scored[a])
+@mutant(suite.Target, "signals", checks.membership_is_not_used)
+def attack_tuned_on_the_target(right: Any) -> Any:
+    def signals_with_it(self: Any) -> Any:
+        found, own = right(self), self.round()
+        rows = [(own.phi, found.phi), (self.members, found.keep), (own.population, found.population)]
+        return signals.Signals(*(np.concatenate([mine[None], theirs]) for mine, theirs in rows))
 
-    return tuned
+    return signals_with_it
+
+
+@mutant(apart, "unseen_of", checks.shadows_never_see_the_target)
+def shadows_from_the_targets_own_examples(_right: Any) -> Any:
+    return lambda dataset: dataset.train
+
+
+@mutant(apart, "attack_split", checks.shadows_never_see_the_target)
+def parts_that_overlap(right: Any) -> Any:
+    def split(examples: Any, *, seed: int) -> Any:
+        parts = right(examples, seed=seed)
+        return dataclasses.replace(parts, shadow_train=parts.target_train)
+
+    return split
 
 
 @mutant(lira, "_fit", checks.lira_spreads)

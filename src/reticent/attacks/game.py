@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import torch
@@ -28,6 +28,15 @@ class Game:
     canaries: int = 0
     canary_kind: str = "mislabelled"
     seed: int = 0
+    kind: str = "online"
+    """online: every guessed record is in half of the shadows; shadow, salem: no shadow sees a record of the target."""
+
+    def design(self) -> dict[str, object]:
+        """What tells shadows of this game from those of another."""
+        told = asdict(self)
+        if self.kind == "online":
+            del told["kind"]  # shadows from before there were other games are still its own
+        return told
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,11 +48,13 @@ class Deal:
     population: Examples
     always: Examples
     keep: Bools
+    anew: None = None
+    """The target is attacked as it is."""
 
     def train(self, number: int) -> Examples:
         """What one shadow is trained on."""
-        seen = _joined(self.guessed, self.canaries).take(np.flatnonzero(self.keep[number]))
-        return _joined(self.always, seen)
+        seen = joined(self.guessed, self.canaries).take(np.flatnonzero(self.keep[number]))
+        return joined(self.always, seen)
 
     def asked(self) -> Tensor:
         """What every shadow is asked: the guessed, the canaries, the population."""
@@ -64,34 +75,46 @@ class Deal:
             self.keep[:, :guessed],
         )
 
-    def canary_signals(self, logits: Floats) -> Signals:
-        """The score matrix of the canaries alone."""
+    def canary_signals(self, logits: Floats) -> Signals | None:
+        """The score matrix of the canaries alone; None if there are none."""
+        if not len(self.canaries):
+            return None
         guessed, labels = len(self.guessed), self.canaries.y.numpy()
         phi = np.stack([confidence(one[guessed : guessed + len(labels)], labels) for one in logits])
         return Signals.of(phi, self.keep[:, guessed:])
 
 
-def most_records(dataset: Dataset) -> int:
-    """How many members a game on this dataset can have, with a population left over."""
+def unseen_of(dataset: Dataset) -> Examples:
+    """The test split of a dataset, which every game needs."""
     if dataset.test is None:
         raise SettingError(f"{dataset.name} has no test split: an attack needs records that the model has not seen")
-    return min(len(dataset.train) // 2, 2 * len(dataset.test) // 3)
+    return dataset.test
 
 
-def deal(game: Game, dataset: Dataset) -> Deal:
+def refuse_records(game: Game, name: str, most: int) -> None:
+    """Refuse too few records to say anything, and more than there are."""
+    if not 10 <= game.records <= most:
+        raise SettingError(f"between 10 and {most} records of {name} can be guessed, not {game.records}")
+
+
+def most_records(dataset: Dataset, spare: Examples | None = None) -> int:  # noqa: ARG001 - as in the other games
+    """How many members a game on this dataset can have, with a population left over."""
+    return min(len(dataset.train) // 2, 2 * len(unseen_of(dataset)) // 3)
+
+
+def deal(game: Game, dataset: Dataset, spare: Examples | None = None) -> Deal:  # noqa: ARG001 - as in the other games
     """Deal the cards of a game; the same numbers deal the same cards."""
-    most = most_records(dataset)
-    if dataset.test is None or not 10 <= game.records <= most:
-        raise SettingError(f"between 10 and {most} records of {dataset.name} can be guessed, not {game.records}")
+    test = unseen_of(dataset)
+    refuse_records(game, dataset.name, most_records(dataset))
     if game.canaries % 2 or game.canaries // 2 > len(dataset.train) - game.records:
         raise SettingError(f"canaries come in an even number that fits the dataset, not {game.canaries}")
     rng = np.random.default_rng(game.seed)
-    inside, outside = (rng.permutation(len(part)) for part in (dataset.train, dataset.test))
+    inside, outside = (rng.permutation(len(part)) for part in (dataset.train, test))
     cut, rest = game.records, game.records + game.canaries // 2
     return Deal(
-        _joined(dataset.train.take(inside[:cut]), dataset.test.take(outside[:cut])),
+        joined(dataset.train.take(inside[:cut]), test.take(outside[:cut])),
         _canaries(game, dataset),
-        dataset.test.take(outside[cut:]),
+        test.take(outside[cut:]),
         dataset.train.take(inside[rest:]),
         paired_design(game.models, 2 * game.records + game.canaries, seed=game.seed),
     )
@@ -103,5 +126,6 @@ def _canaries(game: Game, dataset: Dataset) -> Examples:
     return make_canaries(dataset.train, game.canaries, classes=dataset.classes, kind=game.canary_kind, seed=game.seed)
 
 
-def _joined(one: Examples, two: Examples) -> Examples:
+def joined(one: Examples, two: Examples) -> Examples:
+    """The examples of both."""
     return Examples(torch.cat([one.x, two.x]), torch.cat([one.y, two.y]))

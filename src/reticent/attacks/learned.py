@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Literal, Protocol
 
 import numpy as np
@@ -18,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 from reticent.attacks.intervals import Floats
 from reticent.attacks.metrics import Scores
-from reticent.attacks.signals import Bools, Ints
+from reticent.attacks.signals import Bools, Ints, confidence
 from reticent.errors import SettingError
 
 Learner = Literal["mlp", "forest"]
@@ -64,15 +65,26 @@ def posterior_features(posteriors: Floats, labels: Ints, top: int | None = 3) ->
     return np.column_stack([ordered, right]).astype(np.float64)
 
 
-def transferred(
-    shadow: tuple[Floats, Floats], target: tuple[Floats, Floats], kind: Learner, *, seed: int = 0
-) -> Scores:
-    """Black-box/shadow: learn on (member, non-member) features of a shadow model, score those of the target."""
-    members, outsiders = _balanced(*shadow, np.random.default_rng(seed))
-    features = np.concatenate([members, outsiders])
-    learner = _fit(make_learner(kind, seed), features, np.arange(len(features)) < len(members))
-    said = [np.asarray(learner.predict_proba(side)[:, 1], dtype=np.float64) for side in target]
-    return Scores(*said)
+def whole_outputs(logits: Floats, labels: Ints) -> Floats:
+    """The whole output vector: the log-odds of the true class, those of the others in falling order, and the class.
+
+    Shokri et al. 2017 train a network for each class; one that is told the class learns as much from fewer records.
+
+    >>> whole_outputs(np.zeros((1, 2)), np.array([1]))
+    array([[0., 0., 0., 1.]])
+    """
+    odds = np.stack([confidence(logits, np.full(len(logits), one)) for one in range(logits.shape[1])], axis=1)
+    own = np.eye(logits.shape[1], dtype=bool)[labels]
+    others = -np.sort(-odds[~own].reshape(len(odds), -1), axis=1)
+    return np.column_stack([odds[own], others, own]).astype(np.float64)
+
+
+def taught(members: Floats, outsiders: Floats, kind: Learner, *, seed: int = 0) -> Callable[[Floats], Floats]:
+    """Learn from features of shadows' members and of others, as many of each, to score other features."""
+    inside, outside = _balanced(members, outsiders, np.random.default_rng(seed))
+    features = np.concatenate([inside, outside])
+    learner = _fit(make_learner(kind, seed), features, np.arange(len(features)) < len(inside))
+    return lambda asked: np.asarray(learner.predict_proba(asked)[:, 1], dtype=np.float64)
 
 
 def cross_fitted(

@@ -33,22 +33,6 @@ def best_offline_a(shadows: Signals, stand_in: int = 0) -> float:
     return max(OFFLINE_GRID, key=lambda a: auc(Scores.of(rmia_offline(view, a), keep)))
 
 
-def tuned_offline_a(signals: Signals, target: int) -> float:
-    """The `a` for attacking `target`, which takes no part in finding it, so that nothing of it leaks."""
-    others = np.arange(len(signals.phi)) != target
-    rest = Signals(signals.phi[others], signals.keep[others], signals.population[others])
-    return best_offline_a(rest, target % len(rest.phi))
-
-
-def rmia_matrix(signals: Signals, gamma: float = 1.0) -> Floats:
-    """The score matrix of offline RMIA, `a` tuned for each target on another model."""
-    rows = [
-        rmia_offline(signals.round(target), tuned_offline_a(signals, target), gamma)
-        for target in range(len(signals.phi))
-    ]
-    return np.stack(rows)
-
-
 def _gain(phi: Floats, usual: Floats) -> Floats:
     """The probability over what it usually is; records that every model is sure are wrong have no gain."""
     return probability(phi) / np.maximum(usual, np.finfo(np.float64).tiny)

@@ -1,16 +1,13 @@
-"""Threshold attacks: loss, population, reference, shadow (Yeom et al. 2018; Ye et al. 2022)."""
-
-# mypy: untyped-calls-exclude=sklearn
+"""Threshold attacks: population and reference (Ye et al. 2022); a threshold on the loss needs no more than phi."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
 
 from reticent.attacks.intervals import Floats
-from reticent.attacks.signals import Ints, Round, Signals, loss
+from reticent.attacks.signals import Ints, Round, Signals
 from reticent.errors import SettingError
 
 RoundAttack = Callable[[Round], Floats]
@@ -19,11 +16,6 @@ RoundAttack = Callable[[Round], Floats]
 def each_round(signals: Signals, attack: RoundAttack) -> Floats:
     """The score matrix of an attack that takes each model as its target in turn."""
     return np.stack([attack(view) for view in signals.rounds()])
-
-
-def by_loss(view: Round) -> Floats:
-    """LOSS, one global threshold: minus the loss (Yeom et al. 2018, adversary 2)."""
-    return -loss(view.phi)
 
 
 def by_population(view: Round, labels: Ints | None = None, population_labels: Ints | None = None) -> Floats:
@@ -67,11 +59,3 @@ def by_reference(view: Round) -> Floats:
     tail = beyond / (1 + np.abs(beyond)) / 2
     position = np.where(below == 0, 0.5 + tail, np.where(below == count, count - 0.5 + tail, below - 0.5 + between))
     return np.asarray(position / count, dtype=np.float64)
-
-
-def by_shadow(view: Round) -> Floats:
-    """Shadow attack: a class-balanced logistic regression on the shadows' pooled losses (Ye et al. 2022, attack S)."""
-    inside, outside = loss(view.shadows[view.seen]), loss(view.shadows[view.unseen])
-    classifier = LogisticRegression(class_weight="balanced")
-    classifier.fit(np.concatenate([inside, outside])[:, None], np.arange(len(inside) + len(outside)) < len(inside))
-    return np.asarray(classifier.decision_function(loss(view.phi).reshape(-1, 1)), dtype=np.float64)

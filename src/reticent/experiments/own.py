@@ -43,6 +43,7 @@ class OwnRun:
     settings: Mapping[str, Any]
     dataset: Dataset
     normalising: Normalised | None
+    spare: None = None
 
     def train(self, train: Examples, *, seed: int) -> Trained:
         """The same call on other examples."""

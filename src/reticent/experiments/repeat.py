@@ -31,6 +31,10 @@ class Again(Protocol):
     def dataset(self) -> Dataset:
         """`train` holds exactly the examples that the run learned from, `test` others like them."""
 
+    @property
+    def spare(self) -> Examples | None:
+        """Training examples that the run has never looked at; None if there are none."""
+
     def train(self, train: Examples, *, seed: int) -> Trained:
         """The identical pipeline on other examples, with other coins."""
 
@@ -50,6 +54,7 @@ class Repeatable:
     plain: bool
     dataset: Dataset
     aside: Examples | None
+    spare: Examples | None = None
 
     def train(self, train: Examples, *, seed: int) -> Trained:
         """The identical pipeline on other examples, defences included."""

@@ -23,6 +23,7 @@ from reticent.experiments.factories import is_factory
 from reticent.experiments.normalising import charges, normalise
 from reticent.experiments.parts import blueprint_of, model_of
 from reticent.experiments.people import people_of, set_aside, subset_of
+from reticent.experiments.poisoning import poisoned
 from reticent.experiments.recipe import Recipe, check
 from reticent.experiments.record import describe
 from reticent.experiments.request import request
@@ -204,6 +205,7 @@ def prepare(
         public = _reported_on(dataset)
     people = people_of(recipe, private)
     asked = request(recipe, len(people), public)
+    private = poisoned(private, asked, dataset.classes)
     model = model_of(recipe, dataset)
     optimizer = make_optimizer(recipe.optimizer or asked.method.optimizer, model, recipe.lr or 0.0, recipe.momentum)
     batch_size = asked.batch_size or asked.size

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict, dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 
@@ -32,10 +35,13 @@ class Diagnostics:
 
     def __init__(self) -> None:
         self._records: list[Record] = []
+        self._taken: list[int] = []
+        self._drawn, self._used = Counter[int](), Counter[int]()
 
     def begin(self, number: int) -> None:
         """A new round begins."""
         self._records.append(Record(number))
+        self._taken = []
 
     def again(self) -> None:
         """What was counted of the last query is counted once more: it failed half-way."""
@@ -45,10 +51,13 @@ class Diagnostics:
     def settled(self, *, attempts: int, kept: bool) -> None:
         """The round is over after so many candidates."""
         self._records[-1].attempts, self._records[-1].kept = attempts, kept
+        self._drawn.update(self._taken)
+        self._used.update(self._taken if kept else ())
 
-    def took(self, count: int) -> None:
-        """So many examples were drawn, whose norms nobody looked at."""
-        self._records[-1].drawn += count
+    def took(self, index: NDArray[np.int64]) -> None:
+        """These examples were drawn, whose norms nobody looked at."""
+        self._records[-1].drawn += len(index)
+        self._taken = index.tolist()
 
     def saw(self, norms: Tensor, weights: Tensor) -> None:
         """Take in the gradient norms of drawn examples and the weights they were given."""
@@ -60,5 +69,14 @@ class Diagnostics:
         record.norm_sum += float(norms[finite].sum())
 
     def records(self) -> list[dict[str, object]]:
-        """The records so far, each marked as private."""
-        return [{"private": True, **asdict(record)} for record in self._records]
+        """The records so far, each marked as private; where examples were counted, the last tells how often."""
+        told: list[dict[str, object]] = [{"private": True, **asdict(record)} for record in self._records]
+        if self._drawn:
+            uses = {name: _by_example(count) for name, count in (("drawn", self._drawn), ("kept", self._used))}
+            told[-1]["uses"] = uses
+        return told
+
+
+def _by_example(count: Counter[int]) -> list[list[int]]:
+    """The number of each example, and how often it was counted."""
+    return [list(pair) for pair in sorted(count.items())]

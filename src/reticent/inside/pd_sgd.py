@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from reticent.accounting import Event, Unbounded
+from reticent.errors import require
 from reticent.inside.bounds import Bound
 from reticent.inside.drawn import Drawn
 from reticent.inside.draws import Draw, Memory
@@ -26,11 +27,26 @@ NO_DP = Unbounded("plausible deniability is not differential privacy: docs/metho
 
 @dataclass(frozen=True)
 class Partition:
-    """A fresh random split of all examples into batches of about the declared size, one of which is the seed."""
+    """A fresh random split of all examples into batches of about the declared size, one of which is the seed.
+
+    With `poison`, the first examples, this share of a batch, are always together in one batch (PD-SGD, section 6.2).
+    """
+
+    poison: float = 0.0
+
+    def __post_init__(self) -> None:
+        require(0 <= self.poison < 1, f"poison is a share of a batch, at least 0 and below 1, not {self.poison:g}")
+
+    def poisoned(self, settings: RoundSettings) -> int:
+        """How many examples stay together."""
+        return round(self.poison * settings.batch_size)
 
     def draw(self, settings: RoundSettings, population: int, rng: np.random.Generator, memory: Memory) -> Draw:  # noqa: ARG002
         """The seed batch; the others go along, closed."""
-        parts = np.array_split(rng.permutation(population), max(1, round(settings.size / settings.batch_size)))
+        order, together = rng.permutation(population), self.poisoned(settings)
+        if together:
+            order = np.concatenate([np.arange(together), order[order >= together]])
+        parts = np.array_split(order, max(1, round(settings.size / settings.batch_size)))
         seed = int(rng.integers(len(parts)))
         return Draw(parts[seed], self, settings, tuple(part for i, part in enumerate(parts) if i != seed))
 
@@ -55,7 +71,7 @@ class BatchGradient:
     def answer(self, drawn: Drawn) -> Tensor:
         """The mean gradient of the batch drawn."""
         if self.task.diagnostics is not None:
-            self.task.diagnostics.took(len(drawn.draw._index))
+            self.task.diagnostics.took(drawn.draw._index)
         return mean_gradient(self.task, drawn.batches())
 
 

@@ -33,11 +33,18 @@ class Silent:
 
 
 def pd_sgd(
-    *, noise_std: float = 0.1, gamma: float = 4.0, needed: int = 2, ablation: str = "none", rejection: float = 0.3
+    *,
+    noise_std: float = 0.1,
+    gamma: float = 4.0,
+    needed: int = 2,
+    ablation: str = "none",
+    rejection: float = 0.3,
+    poison: float = 0.0,
 ) -> Method:
     """Plausibly deniable SGD (algorithm 1): noise of `noise_std`, a test of `needed` batches within e^gamma.
 
-    `ablation` is one of the paper's: "only-noise", "only-test", "random-rejection" (at the rate `rejection`).
+    `ablation` is one of the paper's: "only-noise", "only-test", "random-rejection" (a coin at the rate `rejection`), or
+    "sgd" (neither noise nor test). `poison` is its Figure 3: this share of a batch, the first examples, stay together.
 
     >>> pd_sgd(noise_std=0.1, gamma=4.0, needed=2).gate
     PlausibleDeniability(std=0.1, band=4.0, needed=2, noisy=True)
@@ -47,11 +54,12 @@ def pd_sgd(
         "only-noise": PlausibleDeniability(noise_std, gamma, 1),
         "only-test": PlausibleDeniability(noise_std, gamma, needed, noisy=False),
         "random-rejection": RandomRejection(rejection),
+        "sgd": RandomRejection(0.0),
     }
     if ablation not in gates:
         raise UnknownName("ablation", ablation, gates)
-    base = replace(dpsgd(noise_multiplier=noise_std), name="pd_sgd", sampler=Partition(), query=BatchGradient)
-    noise = Silent() if ablation == "only-test" else FixedNoise
+    base = replace(dpsgd(noise_multiplier=noise_std), name="pd_sgd", sampler=Partition(poison), query=BatchGradient)
+    noise = Silent() if ablation in ("only-test", "sgd") else FixedNoise
     return replace(base, noise=noise, direction=AsReleased(), gate=gates[ablation])
 
 
@@ -71,7 +79,8 @@ ABOUT = About(
         "noise_std": "standard deviation of the noise on the mean gradient (sigma)",
         "gamma": "how far two explanations may differ, as a logarithm",
         "needed": "batches that must explain the update, the seed included (T)",
-        "ablation": "none, only-noise, only-test or random-rejection",
+        "ablation": "none, only-noise, only-test, random-rejection or sgd",
         "rejection": "share dropped by the ablation random-rejection",
+        "poison": "share of a batch that stays together, its labels flipped by `reticent train` (figure 3)",
     },
 )

@@ -14,6 +14,7 @@ from laws import Law
 from scipy.stats import norm
 
 from reticent.errors import SettingError
+from reticent.experiments.measures import of_uses
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.training import train
 from reticent.inside import AsItIs, BatchGradient, Clip, FixedNoise, Partition, RoundSettings
@@ -72,9 +73,9 @@ def test_poisoned_examples_stay_together_and_all_others_are_mixed() -> None:
 
 def test_poison_flips_labels_and_is_rejected_more_often(tmp_path: Path) -> None:
     """The paper's Figure 3: the batch that holds them fails the test, the others pass."""
-    settings = {"noise_std": 0.05, "gamma": 9.0, "needed": 4, "poison": 0.5}
+    settings = {"noise_std": 0.05, "gamma": 50.0, "needed": 4, "poison": 0.5}
     recipe = Recipe(data="digits", model="linear", method="pd_sgd", options=settings, seed=0)
-    recipe = replace(recipe, batch_size=140.0, lr=0.5, epochs=12.0, private_diagnostics=True)
+    recipe = replace(recipe, batch_size=140.0, lr=0.1, epochs=6.0, private_diagnostics=True)
     train(recipe, tmp_path)
     lines = [json.loads(line) for line in (tmp_path / "private-diagnostics.jsonl").read_text().splitlines()]
     uses = {name: dict(pairs) for name, pairs in lines[-1]["uses"].items()}
@@ -82,6 +83,8 @@ def test_poison_flips_labels_and_is_rejected_more_often(tmp_path: Path) -> None:
     assert all(uses["drawn"][one] == drawn for one in range(70)), "the first seventy are drawn together"
     others = sum(line["kept"] for line in lines) - kept, len(lines) - drawn
     assert kept / drawn < 0.5 * others[0] / others[1]
+    assert of_uses(lines)["rejected_poisoned"] == pytest.approx(100 * (1 - kept / drawn))
+    assert of_uses(lines)["rejected_others"] == pytest.approx(100 * (1 - others[0] / others[1]))
 
 
 def test_without_noise_and_test_it_is_sgd() -> None:

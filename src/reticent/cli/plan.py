@@ -33,6 +33,10 @@ def plan(
     accountant: flags.Accountant = "best",
     distance: Annotated[str | None, Option(help="PD-SGD: squared distances of batch gradients: 0.1,0.5.")] = None,
     dimension: Annotated[int, Option(help="PD-SGD: number of parameters, to normalise distances.")] = 7680,
+    tune: Annotated[
+        bool, Option("--tune", help="PD-SGD: gamma for several sigmas, from the largest --distance.")
+    ] = False,
+    chance: Annotated[float, Option(help="PD-SGD: with --tune, how often so distant a batch may pass.")] = 0.05,
     what_if: Annotated[bool, Option("--what-if", help="A table of budgets and the runs they get.")] = False,
     epsilons: Annotated[str | None, Option(help="What if: the budgets, 0.5,1,2,4.")] = None,
     parameters: Annotated[int | None, Option(help="What if: trained parameters, where no --data tells.", min=1)] = None,
@@ -43,6 +47,7 @@ def plan(
 ) -> None:
     """Find the noise, the rounds or the batch that a budget affords; for PD-SGD, what its test lets pass."""
     from reticent import catalogue
+    from reticent.cli.deniability import deniability, tuned
     from reticent.errors import SettingError
     from reticent.experiments.quoting import quote
 
@@ -51,7 +56,11 @@ def plan(
     given |= {"size": size, "adjacency": adjacency}
     if method == "pd_sgd":
         recipe, _ = read(given, settings, data_size, sample_rate, rounds, accountant)
-        print(_deniability(recipe, distance, dimension, figure, as_json=as_json))
+        distances = _listed(distance)
+        if tune:
+            print(tuned(recipe, distances, chance, as_json=as_json))
+        else:
+            print(deniability(recipe, distances, dimension, figure, as_json=as_json))
         return
     if catalogue.promises_nothing(method):
         raise SettingError(f"{method} has no epsilon to plan for: {catalogue.find(method).guarantee}")
@@ -119,34 +128,6 @@ def _answer(quoted: Quote) -> dict[str, object]:
 
 def _lines(quoted: Quote) -> list[str]:
     return [str(quoted.guarantee), *shown(numbers(quoted), _found(quoted))]
-
-
-def _deniability(recipe: Recipe, distance: str | None, dimension: int, figure: Path | None, *, as_json: bool) -> str:
-    """What the deniability test lets pass, with the noise and the width that a run would have."""
-    from reticent.accounting.claims.pd_sgd import largest_distance, pass_chance
-    from reticent.cli.figure import deniability_figure
-    from reticent.errors import SettingError
-    from reticent.experiments.request import method_of
-    from reticent.outside import PlausibleDeniability
-
-    gate = method_of(recipe).gate
-    if not isinstance(gate, PlausibleDeniability):
-        raise SettingError("this ablation of pd_sgd has no deniability test to plan")
-    stars = {text: largest_distance(float(text), gate.std, gate.band) for text in ("0.05", "1e-05")}
-    wanted = _listed(distance) or [stars["0.05"] * share for share in (0.25, 0.5, 1.0, 2.0)]
-    figures = {
-        "pass_chance": {f"{d:g}": pass_chance(d, gate.std, gate.band) for d in wanted},
-        "largest_distance": stars,
-        "normalised": {text: (star / dimension) ** 0.5 for text, star in stars.items()},
-    }
-    if figure is not None:
-        figure.write_text(deniability_figure(dimension))
-    says = "no differential privacy: plausible deniability only"
-    if as_json:
-        answer = {"method": "pd_sgd", "sigma": gate.std, "gamma": gate.band, **figures, "says": says}
-        return json.dumps(answer | ({"figure": str(figure)} if figure is not None else {}))
-    rows = (f"{name:<18} {', '.join(f'{d}: {value:.6g}' for d, value in row.items())}" for name, row in figures.items())
-    return "\n".join([says, *shown({"sigma": gate.std, "gamma": gate.band}), *rows])
 
 
 def _listed(text: str | None) -> list[float]:

@@ -26,6 +26,7 @@ ABOUT_A_ROW = (
     "stand_in",
     "kind",
     "beside",
+    "measures",
 )
 """The keys of a row that are not settings of its runs."""
 
@@ -51,6 +52,8 @@ class TableCell:
     """How its runs are attacked, in the words of `attack_run`; None: they are not."""
     stand_in: str | None = None
     """What data or network stand in for the paper's, and why; None where they are the paper's."""
+    measures: tuple[str, ...] = ("accuracy",)
+    """What is told of its runs where the paper prints no number, as under a plot."""
     beside: str | None = None
     """The row whose printed numbers these are: they count there, once."""
 
@@ -96,6 +99,7 @@ def _cells(row: Settings) -> list[TableCell]:
                 kind=kind,
                 attack=None if attack is None else _at(attack, number),
                 stand_in=_one(row.get("stand_in"), number),
+                measures=_measures(row),
                 beside=row.get("beside"),
             )
         )
@@ -126,6 +130,14 @@ def _by_measure(row: Settings, columns: int) -> Settings:
                 "each column, nan where the paper prints none"
             )
     return found
+
+
+def _measures(row: Settings) -> tuple[str, ...]:
+    """What is told where nothing is printed; a measure that nobody can read is refused."""
+    names: tuple[str, ...] = tuple(row.get("measures", ("accuracy",)))
+    for name in names:
+        check_measure(name)
+    return names
 
 
 def _list(value: T | list[T] | None) -> list[T]:

@@ -14,13 +14,13 @@ from typing import Any
 from reticent.checkpoint import make_folder, replace_file
 from reticent.errors import ResumeError, ReticentError
 from reticent.experiments.attacking import attack_run
-from reticent.experiments.measures import of_report
+from reticent.experiments.measures import of_report, of_uses
 from reticent.experiments.plain import train_plain
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.record import about_this_machine
-from reticent.experiments.training import train
+from reticent.experiments.training import PRIVATE, train
 from reticent.results import RECORD, Effort, Kind, Result, read_record
-from reticent.results.fields import Fields, read_json
+from reticent.results.fields import Fields, read_json, read_lines
 from reticent.results.sealing import seal
 from reticent.run import Run, Step
 
@@ -77,8 +77,10 @@ def perform(job: Job, folder: Path, tell: Tell) -> Result:
 def _attempt(job: Job, folder: Path, tell: Tell) -> Result:
     try:
         answer = _private(job, folder, tell) if job.kind == "private" else train_plain(job.recipe, folder, tell=tell)
-        attacks = None if job.attack is None else _attacked(folder, job.attack, tell)
-        return replace(answer, run=job.name, label=job.label, attacks=attacks)
+        measured = _of_diagnostics(folder) if job.recipe.private_diagnostics else None
+        if job.attack is not None:
+            measured = (measured or {}) | _attacked(folder, {"seed": job.recipe.seed or 0} | dict(job.attack), tell)
+        return replace(answer, run=job.name, label=job.label, attacks=measured)
     except Exception as error:
         (folder / "error.txt").write_text(traceback.format_exc())
         said = str(error) if isinstance(error, ReticentError) else f"{type(error).__name__}: {error}"
@@ -90,6 +92,12 @@ def _private(job: Job, folder: Path, tell: Tell) -> Result:
         tell(step.number, len(run))
 
     return train(job.recipe, folder, resume=True, progress=progress)
+
+
+def _of_diagnostics(folder: Path) -> dict[str, float]:
+    """What private diagnostics of the run measure."""
+    path = folder / PRIVATE
+    return of_uses([line.data for line in read_lines(path)] if path.exists() else [])
 
 
 def _attacked(folder: Path, said: Mapping[str, object], tell: Tell) -> dict[str, float]:

@@ -5,8 +5,10 @@ Accuracy, rejections and true positive rates are in percent; AUC and balanced ac
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Mapping
+import statistics
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from reticent.errors import UnknownName
@@ -17,6 +19,8 @@ Accounting = Literal["proved", "claimed"]
 
 AT_ACCURACY = re.compile(r"epsilon_at_accuracy_(\d+(?:\.\d+)?)")
 OF_ATTACK = re.compile(r"[\w-]+\.(auc|balanced|oracle|advantage|tpr_at_0\.\d+)")
+OF_USES = ("uses_mean", "uses_sd", "uses_least", "uses_most", "rejected_poisoned", "rejected_others")
+"""Read from private diagnostics: how often each example took part in a kept update, and what became of its batches."""
 BEST = "best"
 """The attack that did best, measure by measure."""
 
@@ -27,7 +31,7 @@ def check_measure(name: str) -> None:
     >>> check_measure("accuracy"), check_measure("lira.tpr_at_0.001")
     (None, None)
     """
-    if name not in OF_RUN and not AT_ACCURACY.fullmatch(name) and not OF_ATTACK.fullmatch(name):
+    if name not in (*OF_RUN, *OF_USES) and not AT_ACCURACY.fullmatch(name) and not OF_ATTACK.fullmatch(name):
         raise UnknownName("measure", name, [*OF_RUN, "epsilon_at_accuracy_95", "lira.auc", "lira.tpr_at_0.001"])
 
 
@@ -51,6 +55,8 @@ def why_missing(name: str) -> str:
     >>> why_missing("lira.auc")
     'the runs were not attacked so: give `attack` in the entry'
     """
+    if name in OF_USES:
+        return "the runs kept no private diagnostics: give `private_diagnostics = true` in the entry"
     if name.partition(".tpr_at_")[1]:
         return "the runs were not attacked so, or on too few records for so low a rate"
     if AT_ACCURACY.fullmatch(name):
@@ -79,6 +85,31 @@ def _of_attack(summary: Mapping[str, Any]) -> dict[str, float]:
     heldout, oracle = summary["heldout"], summary["oracle"]
     balanced = {"balanced": heldout["balanced"], "oracle": oracle["balanced"], "advantage": heldout["advantage"]}
     return {"auc": summary["auc"], **balanced, **rates}
+
+
+def of_uses(lines: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """How often examples were part of an update, and what was rejected with and without the first, by diagnostics.
+
+    Where a batch is poisoned the first example is in it.
+
+    >>> last = {"kept": True, "uses": {"drawn": [[0, 1], [1, 1]], "kept": [[1, 1]]}}
+    >>> of_uses([{"kept": False}, last])["rejected_poisoned"]
+    100.0
+    """
+    if not lines or "uses" not in lines[-1]:
+        return {}
+    drawn, used = (dict(lines[-1]["uses"][name]) for name in ("drawn", "kept"))
+    counts = [used.get(example, 0) for example in drawn]
+    first, rounds, kept = drawn.get(0, 0), len(lines), sum(bool(line["kept"]) for line in lines)
+    values = (
+        statistics.fmean(counts),
+        statistics.pstdev(counts),
+        min(counts),
+        max(counts),
+        100 * (1 - used.get(0, 0) / first) if first else math.nan,
+        100 * (1 - (kept - used.get(0, 0)) / (rounds - first)) if rounds > first else math.nan,
+    )
+    return {name: value for name, value in zip(OF_USES, values, strict=True) if not math.isnan(value)}
 
 
 # -- of a run ------------------------------------------------------------------------------------------------------

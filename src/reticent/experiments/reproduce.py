@@ -133,7 +133,7 @@ def beside(cell: TableCell, results: Sequence[Result], accounting: Accounting = 
     done = [result for result in results if result.done]
     epsilons = [result.epsilon for result in done if result.epsilon is not None]
     rows = []
-    for name in cell.printed or ("accuracy",):
+    for name in cell.printed or cell.measures:
         printed, ours = cell.printed.get(name), _spread(name, done, accounting)
         rows.append(
             Reproduced(

@@ -63,7 +63,7 @@ class Result:
     """What `evaluate` measured on the test examples, where more than accuracy was."""
     learning: Learning | None = None
     attacks: Mapping[str, float] | None = None
-    """What attacks on the run measured, such as lira.auc; None: it was not attacked as part of it."""
+    """What attacks on the run, or its private diagnostics, measured, such as lira.auc; None: nothing of that kind."""
     beyond: tuple[str, ...] | None = None
     """What no recipe says of a run that was made in Python; None for a run made by a recipe."""
     stages: str | None = None

@@ -19,7 +19,9 @@ from reticent.data import Dataset, Examples
 from reticent.errors import SettingError, UnknownName
 from reticent.experiments.attacking import attack_run
 from reticent.experiments.recipe import Recipe
+from reticent.experiments.repeat import repeatable
 from reticent.experiments.training import train
+from reticent.results import Result
 
 
 @pytest.fixture(scope="module")
@@ -98,3 +100,13 @@ def test_a_run_is_attacked_in_each_game(game: str, tmp_path: Path) -> None:
     assert report.to_json()["game"] == game
     assert (report.guarantee == stored.guarantee) == (game == "shadow")
     assert report.guarantee.epsilon <= 3.0
+
+
+def test_what_a_subset_left_out_is_there_for_the_shadows() -> None:
+    recipe = Recipe(data="digits", subset=500, epsilon=3.0).filled()
+    again = repeatable(Result(run="a", label="a", recipe=recipe.to_json()))
+    assert (len(again.dataset.train), len(again.spare or ())) == (500, 937)
+    rows = [
+        {row.numpy().tobytes() for row in part.x} for part in (again.dataset.train, again.spare or again.dataset.train)
+    ]
+    assert len(rows[0] & rows[1]) < 5, "but for the few images that are there twice"

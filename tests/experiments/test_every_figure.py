@@ -6,7 +6,7 @@ import pytest
 
 from reticent.experiments.tables import Table, papers, read_tables
 
-PRINTED = {"dpsur": 138, "sa-dpsgd": 55, "dpsign": 128, "dpis": 191, "pd-sgd": 311}
+PRINTED = {"dpsur": 138, "sa-dpsgd": 55, "dpsign": 128, "dpis": 191, "pd-sgd": 315}
 """How many numbers each paper prints in its tables and figures, counted apart from the entries."""
 
 

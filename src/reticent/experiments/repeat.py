@@ -110,7 +110,15 @@ def _loaded(recipe: str, plain: bool) -> Repeatable:
     mine = Recipe(**json.loads(recipe))
     dataset = examples(mine)
     learned, aside = _learned_from(mine, dataset.train, plain)
-    return Repeatable(mine, plain, replace(dataset, train=learned), aside)
+    return Repeatable(mine, plain, replace(dataset, train=learned), aside, _spare(mine))
+
+
+def _spare(recipe: Recipe) -> Examples | None:
+    """What a subset left out of the training."""
+    if recipe.subset is None:
+        return None
+    everyone = examples(replace(recipe, subset=None, validation=None)).train
+    return set_aside(everyone, recipe.subset)[0] if recipe.subset < len(everyone) else None
 
 
 def _learned_from(recipe: Recipe, train: Examples, plain: bool) -> tuple[Examples, Examples | None]:

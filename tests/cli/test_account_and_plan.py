@@ -202,6 +202,19 @@ def test_the_plan_of_pd_sgd(tmp_path) -> None:
     assert figure.read_text().count("<polyline") == 10
 
 
+def test_pd_sgd_is_tuned_by_theory() -> None:
+    """Appendix E: every noise has the width at which the largest distance passes so rarely; nearer ones pass more."""
+    answer = ask("plan", "--method", "pd_sgd", "--tune", *settings(noise_std=0.1), *words(distance="0.1,0.24097977"))
+    assert [row["sigma"] for row in answer["settings"]] == pytest.approx([0.025, 0.05, 0.1, 0.2, 0.4])
+    assert answer["settings"][2]["gamma"] == pytest.approx(4.0, abs=1e-4)
+    for row in answer["settings"]:
+        near, far = row["pass_chance"].values()
+        assert far == pytest.approx(0.05)
+        assert near > far
+    with pytest.raises(SettingError, match="--distance"):
+        ask("plan", "--method", "pd_sgd", "--tune")
+
+
 def test_adjacency() -> None:
     """Data of a known size are zero-out; a declared size is add-or-remove at the same price; replacing costs more."""
     numbers = words(batch_size=600, noise_multiplier=1.0, rounds=1000, delta=1e-5)

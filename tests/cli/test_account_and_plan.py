@@ -211,6 +211,8 @@ def test_pd_sgd_is_tuned_by_theory() -> None:
         near, far = row["pass_chance"].values()
         assert far == pytest.approx(0.05)
         assert near > far
+    far = ask("plan", "--method", "pd_sgd", "--tune", *settings(noise_std=0.005), *words(distance="0.2"))
+    assert [row["pass_chance"]["0.2"] for row in far["settings"]] == pytest.approx([0.05] * 5)
     with pytest.raises(SettingError, match="--distance"):
         ask("plan", "--method", "pd_sgd", "--tune")
 

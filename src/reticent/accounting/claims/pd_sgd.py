@@ -100,7 +100,9 @@ def width_for(distance: float, chance: float, sigma: float) -> float:
     _check(sigma, 1.0)
     u = math.sqrt(distance) / sigma
     target = math.log(chance)
-    return float(brentq(lambda gamma: _log_chance(u, gamma) - target, 1e-12, u * u / 2 + 40 * u + 1e3, xtol=1e-12))
+    # Without the upper tail the chance is larger: the width that suits it is too narrow, a proved bracket.
+    narrow = max(1e-12, u * (u / 2 + float(ndtri(chance))) * (1 - 1e-9))
+    return float(brentq(lambda gamma: _log_chance(u, gamma) - target, narrow, u * u / 2 + 40 * u + 1e3, xtol=1e-12))
 
 
 def _check(sigma: float, gamma: float) -> None:

@@ -37,6 +37,13 @@ epochs = 1.0
 minutes = [0.2]
 as_claimed = { noise_multiplier = [8.0] }
 [[table.1.row]]
+name = "attacked"
+epsilon = [3]
+epochs = 1
+printed = { "loss.auc" = [0.5] }
+attack = { models = 4, records = 50, attacks = "loss" }
+minutes = [0.3]
+[[table.1.row]]
 name = "endless"
 epsilon = [3]
 minutes = [60]
@@ -72,11 +79,12 @@ def names(runner: ModuleType, seeds: int, held: set[tuple[str, int]]) -> list[tu
 
 
 def test_each_run_once_the_cheap_first_and_what_is_held_not_at_all(runner: ModuleType) -> None:
-    once = [("short", False, 0), ("short-again", True, 0), ("slow", False, 0)]
-    assert names(runner, 1, set()) == once
-    assert names(runner, 2, set()) == [*once, ("short", False, 1), ("short-again", True, 1)]
-    short = runner.wanted(runner.papers())[0]
-    assert names(runner, 1, {(short.essence, 0)}) == once[1:]
+    once = [("short-again", True, 0), ("attacked", False, 0), ("slow", False, 0)]
+    assert names(runner, 1, set()) == once, "the run that is attacked serves the others too"
+    assert names(runner, 2, set()) == [*once, ("short-again", True, 1), ("attacked", False, 1)]
+    attacked = next(one for one in runner.wanted(runner.papers()) if one.attack)
+    assert names(runner, 1, {(attacked.mark, 0)}) == [once[0], once[2]]
+    assert names(runner, 1, {(attacked.essence, 0)}) == once, "it ran, but nobody attacked it"
 
 
 def test_one_run_serves_whoever_asks_for_the_same() -> None:
@@ -99,6 +107,7 @@ def test_runs_leave_records_without_paths_and_are_not_done_again(
     text = runner.RECORDS.read_text()
     records = [json.loads(line) for line in text.splitlines()]
     assert sorted(record["recipe"]["epochs"] for record in records) == [1.0, 2.0]
+    assert [record["attacks"].keys() >= {"loss.auc"} for record in records if "attack" in record] == [True]
     assert all(record["command"].startswith("reticent reproduce ") for record in records)
     assert str(tmp_path / "out") not in text
     runner.main(runner.asked_for([*words, "--collect"]))

@@ -57,9 +57,9 @@ def planned(possible: Sequence[Wanted], seeds: int, held: set[tuple[str, int]]) 
     seen = set(held)
     for seed in range(seeds):
         now = [one for one in possible if seed == 0 or (one.cell.minutes or 0.0) < CHEAP]
-        attacked = {one.essence for one in now if one.attack}
+        looked_at = {one.essence for one in now if one.mark != one.essence}
         for one in sorted(now, key=usefulness):
-            served = one.attack is None and one.essence in attacked  # by the run that is attacked as well
+            served = one.mark == one.essence and one.essence in looked_at  # by one that is attacked or has a curve
             if (one.mark, seed) not in seen and not served:
                 seen.add((one.mark, seed))
                 yield one, job_of(one, seed)

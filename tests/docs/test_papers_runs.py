@@ -95,6 +95,7 @@ def test_one_run_serves_whoever_asks_for_the_same() -> None:
     spelled = settings | {"data": "fashion-mnist", "options": settings["options"] | {"validation_noise": 1.3}}
     assert essence(spelled) == essence_for(asked), "an option at its default was not said, for all that matters"
     assert essence(settings, "plain") != essence(settings)
+    assert essence(settings | {"curve": 40}) == essence(settings), "looking on changes nothing"
 
 
 def test_runs_leave_records_without_paths_and_are_not_done_again(

@@ -28,8 +28,8 @@ UNPUBLISHED = (
     "optimizer",
 )
 """What nobody needs to check or repeat a run."""
-NO_SETTING = ("seed", "data_folder", "private_diagnostics", "max_physical_batch_size", "options")
-"""What does not change what a run is about."""
+NO_SETTING = ("seed", "data_folder", "private_diagnostics", "max_physical_batch_size", "options", "curve")
+"""What does not change what a run is about; a curve only looks at it."""
 
 
 def slim(record: Record) -> Record:
@@ -78,13 +78,18 @@ def essence_of(record: Record) -> str:
 
 
 def mark_of(record: Record) -> str:
-    """The essence of a recorded run and of how it was attacked."""
-    return marked(essence_of(record), record.get("attack"))
+    """The essence of a recorded run and of what else was looked at: its curve, and how it was attacked."""
+    return marked(essence_of(record), record.get("attack"), record["recipe"].get("curve"))
 
 
-def marked(essence: str, attack: Mapping[str, object] | None) -> str:
-    """What is told apart where runs are attacked: the same run, attacked otherwise, is another."""
-    return essence if attack is None else essence + json.dumps(_floats(attack), sort_keys=True)
+def marked(essence: str, attack: Mapping[str, object] | None, curve: int | None) -> str:
+    """What tells runs apart that are the same training: how they were attacked, and whether they have a curve.
+
+    >>> marked("[]", None, None), marked("[]", {"models": 4}, 40)
+    ('[]', '[][{"models": 4.0}, 40]')
+    """
+    looks = [None if attack is None else _floats(attack), curve]
+    return essence if looks == [None, None] else essence + json.dumps(looks, sort_keys=True)
 
 
 def essence_for(recipe: Recipe, kind: str = "private") -> str:

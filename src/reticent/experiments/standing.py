@@ -18,6 +18,8 @@ from reticent.report import Spread
 from reticent.report.papers import Ours, Paper, PaperNumber, PaperTable
 from reticent.results import Result
 
+CURVE, LOOKED_AT = "curve", ("curve", "epsilon_at_accuracy")
+"""What a run gives only where it was judged along the way."""
 REASONS = "reasons.toml"
 """Why numbers of ours differ from the printed ones, by cells: written by people."""
 
@@ -50,8 +52,8 @@ class Held:
         return Held(runs)
 
     def serving(self, one: Wanted, name: str) -> list[Result]:
-        """The runs that give a measure of a cell, seed by seed."""
-        found = self.runs.get(one.mark if "." in name else one.essence, {})
+        """The runs that give a measure of a cell, seed by seed; some take more than the training."""
+        found = self.runs.get(one.mark if "." in name or name.startswith(LOOKED_AT) else one.essence, {})
         return [found[seed] for seed in sorted(found, key=lambda seed: -1 if seed is None else seed)]
 
 
@@ -137,7 +139,7 @@ def _number(asked: Wanted, name: str, held: Held, why: str | None) -> PaperNumbe
         has_claim=has_claim,
         at=at,
         changing=changing,
-        curve=_curve(held.serving(asked, name)) if name == "accuracy" else (),
+        curve=_curve(held.serving(asked, CURVE)) if name == "accuracy" else (),
         stand_in=cell.stand_in,
         beside=cell.beside,
         why=why,

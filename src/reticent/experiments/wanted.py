@@ -55,8 +55,8 @@ class Wanted:
 
     @property
     def mark(self) -> str:
-        """What it has in common with every run that gives the figures of the cell's attacks too."""
-        return marked(self.essence, self.attack)
+        """What it has in common with every run that gives the figures of the cell's attacks and its curve too."""
+        return marked(self.essence, self.attack, self.recipe.curve)
 
     @property
     def main(self) -> bool:

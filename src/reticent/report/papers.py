@@ -158,7 +158,7 @@ class PaperCounts:
         10
         """
         lists = [(c.printed, c.entered, c.run, c.stand_ins, c.near_own, c.near_proved) for c in counts]
-        return PaperCounts(*(sum(column) for column in zip(*lists, strict=True)))
+        return PaperCounts(*(sum(column) for column in zip((0,) * 6, *lists, strict=True)))
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import copy
 import inspect
 import json
 import warnings
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, get_args
@@ -56,6 +57,10 @@ def _plain(trained: Trained, place: Path) -> Path:
     network = written(trained.model)
     read = trained.preprocessing
     table = isinstance(read, Schema)
+    if isinstance(read, Schema) and read.target is not None:
+        raise ModelError(
+            "plain export writes class names as yet, and this model predicts a number: choose another form"
+        )
     classes = sorted({type(layer) for layer in trained.model.modules() if isinstance(layer, OWN)}, key=OWN.index)
     features = trained.about.get("network", {}).get("features")
     text = SNIPPET.format(
@@ -139,5 +144,9 @@ def _onnx(model: nn.Module, row: Tensor, path: Path) -> Path:
     absent = [name for name in ("onnx", "onnxscript") if find_spec(name) is None]
     if absent:
         raise ModelError(f"ONNX needs the package {' and '.join(absent)}: pip install 'reticent[onnx]'")
-    torch.onnx.export(model, (row,), path, input_names=["inputs"], output_names=["answers"], dynamo=True)
+    shapes = ({0: torch.export.Dim("rows", min=1)},)  # or it would take as many rows as the example has, and no others
+    named = partial(torch.onnx.export, input_names=["inputs"], output_names=["answers"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # of PyTorch's own parts
+        named(model, (row,), path, dynamo=True, dynamic_shapes=shapes, verbose=False)
     return path

@@ -26,7 +26,7 @@ from reticent.data import Preprocessing
 from reticent.data.features.extractors import features_of
 from reticent.data.loading.npz import ArraySchema
 from reticent.data.loading.opening import STORED, read_stored
-from reticent.data.preprocessing import names_of
+from reticent.data.preprocessing import said_by
 from reticent.data.tables.frames import DataFrame
 from reticent.errors import DataError, FileWarning, ResumeError
 from reticent.evaluating import evaluate, predict
@@ -74,7 +74,8 @@ class Trained:
         """The model's answers for `x`, in evaluation mode; for a file or a data frame, the names of the classes."""
         if self.preprocessing is None or not self.preprocessing.accepts(x):
             return predict(self.model, x, batch_size=batch_size)
-        return names_of(self.preprocessing.classes, predict(self.model, self.inputs(x), batch_size=batch_size))
+        answers = predict(self.model, self.inputs(x), batch_size=batch_size)
+        return said_by(self.preprocessing, answers)
 
     def inputs(self, source: Any) -> Tensor:
         """What the model is given for a file or a data frame, read as the training examples were."""

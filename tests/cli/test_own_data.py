@@ -263,3 +263,14 @@ def test_a_bad_cell_stops_before_training_and_check_finds_it() -> None:
     assert "old" not in str(refused.exception)
     found = run("data", "check", "people.csv", "--json")
     assert (found.exit_code, json.loads(found.stdout)) == (1, [{"line": 2, "column": "age", "says": "not a number"}])
+
+
+def test_an_onnx_model_takes_any_number_of_rows(tmp_path: Path) -> None:
+    pytest.importorskip("onnxscript")
+    runtime = pytest.importorskip("onnxruntime")
+    x, y = torch.rand(60, 4), torch.arange(60) % 2
+    done = rt.fit(torch.nn.Sequential(torch.nn.Linear(4, 2)), (x, y), noise_multiplier=2.0, epochs=1, seed=0)
+    session = runtime.InferenceSession(str(rt.export(done, tmp_path, "onnx", example=x[:2])))
+    for rows in (1, 2, 7):
+        (answers,) = session.run(None, {"inputs": x[:rows].numpy()})
+        assert torch.allclose(torch.from_numpy(answers), done.predict(x[:rows]), atol=1e-6)

@@ -6,6 +6,7 @@ import tomllib
 import traceback
 from datetime import date, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ import pyarrow.parquet
 import pytest
 import torch
 
+import reticent as rt
 from reticent import data
 from reticent.data.loading.opening import from_json, propose_for
 from reticent.data.tables.frames import frame_of
@@ -303,3 +305,24 @@ def test_a_label_that_is_not_there() -> None:
 def test_what_is_not_there_is_told() -> None:
     with pytest.raises(DataError, match="no file or folder"):
         propose_for("nowhere.csv")
+
+
+def test_a_number_to_predict_has_a_declared_range(tmp_path: Path) -> None:
+    schema = Schema.from_json(
+        {"label": "price", "target": {"low": 100, "high": 300}, "columns": {"area": {"low": 0, "high": 200}}}
+    )
+    rows = {"area": [float(n % 200) for n in range(400)], "price": [100.0 + n % 200 for n in range(400)]}
+    examples = rt.data.table(rows, schema)
+    assert examples.y.dtype == torch.float32
+    assert [float(examples.y.min()), float(examples.y.max())] == pytest.approx([0.0, 0.995])
+    said: dict[str, Any] = {"epsilon": 8.0, "epochs": 20, "seed": 0, "loss": "mse", "folder": tmp_path}
+    done = rt.fit(torch.nn.Linear(1, 1), examples, **said)
+    assert done.evaluate(examples)["r2"] > 0.5
+    (answer,) = rt.load(tmp_path, torch.nn.Linear(1, 1)).predict({"area": [100]})
+    assert 150 < float(answer) < 250
+    assert [bad.row for bad in rt.data.check({**rows, "price": ["dear", *rows["price"][1:]]}, schema)] == [0]
+    with pytest.raises(DataError, match="a cell of column 'price' is not a number"):
+        rt.data.table({**rows, "price": ["dear", *rows["price"][1:]]}, schema)
+    for wrong in ({"target": {"low": 3}}, {"target": {"low": 1, "high": 2}, "classes": ["a", "b"]}):
+        with pytest.raises(DataError):
+            Schema.from_json({"label": "price", "columns": {}, **wrong})

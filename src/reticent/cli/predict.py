@@ -20,14 +20,15 @@ def predict(
 ) -> None:
     """Say which class each row of new data belongs to; the rows are read as those of training were."""
     from reticent.data.loading.images import image_files
-    from reticent.data.preprocessing import names_of
+    from reticent.data.preprocessing import names_of, said_by
     from reticent.evaluating import predict as answers_of
     from reticent.trained import load
 
     trained = load(run)
     answers = answers_of(trained.model, trained.inputs(data))
     classes = trained.preprocessing.classes if trained.preprocessing is not None else ()
-    header, rows = ["prediction"], [[name] for name in names_of(classes, answers)]
+    words = names_of(classes, answers) if trained.preprocessing is None else said_by(trained.preprocessing, answers)
+    header, rows = ["prediction"], [[name] for name in words]
     if data.is_dir():
         header, rows = ["file", *header], [[file.name, *row] for file, row in zip(image_files(data), rows, strict=True)]
     if probabilities:

@@ -42,3 +42,10 @@ def names_of(classes: Sequence[str], answers: Tensor) -> list[str]:
     ['yes', 'no']
     """
     return [classes[place] for place in answers.argmax(1).tolist()]
+
+
+def said_by(reading: Preprocessing, answers: Tensor) -> list[str]:
+    """What answers say of each row, in the words of whoever declared the data: a class name, or a number."""
+    words = getattr(reading, "said", None)
+    found: list[str] = names_of(reading.classes, answers) if words is None else words(answers)
+    return found

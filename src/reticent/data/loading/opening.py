@@ -62,6 +62,11 @@ def open_path(name: str, declared: Declaration) -> Dataset:
         train, test = found.examples(_training(path)), None
         if (path / "test").is_dir():
             test = found.examples(path / "test")
+    elif found.target is not None:
+        raise DataError(
+            f"{name}: its schema declares a number to predict (target), and the command line trains classifiers as "
+            "yet. In Python rt.fit(model, data.table(file, schema), epsilon=...) trains it"
+        )
     else:
         train, test = found.examples(path, groups=declared.groups), None
     if declared.test is not None:

@@ -1,7 +1,7 @@
 """The public description of a table: what its columns may hold is declared in a small file, never read off the data.
 
 label = "income"
-classes = ["<=50K", ">50K"]
+classes = ["<=50K", ">50K"]   # or, for a number to predict, its public range: target = { low = 0, high = 500 }
 missing = ["?", "NA"]         # cells without a value; an empty cell always is one
 coding = "latin-1"            # of a text file, if not UTF-8
 separator = ";"               # if not a comma
@@ -43,7 +43,8 @@ import torch
 from torch import Tensor
 
 from reticent.data.examples import Examples
-from reticent.data.tables.encoding import NOISY, BadCell, Column, Frame, encode, read_column, text_of
+from reticent.data.preprocessing import names_of
+from reticent.data.tables.encoding import NOISY, BadCell, Column, Frame, Number, encode, read_column, text_of
 from reticent.data.tables.frames import TEXT, Table, cells_of, frame_of, is_table
 from reticent.data.whose import persons_in
 from reticent.errors import DataError
@@ -71,22 +72,33 @@ class Schema:
     """The file it was read from, as plain data."""
     accepted: bool = False
     """Whether it was read from the examples and accepted, instead of declared."""
+    target: Number | None = None
+    """The public range of a number to predict, which is scaled to [0, 1] as inputs are; then there are no classes."""
 
     @staticmethod
     def from_json(content: Mapping[str, object]) -> Schema:
         """The schema that a TOML or JSON file holds."""
-        columns, classes = content.get("columns"), content.get("classes")
-        if not isinstance(columns, Mapping) or not isinstance(classes, list) or "label" not in content:
-            raise DataError("a schema gives label, classes and a [columns.NAME] table for each column")
+        columns, classes, target = content.get("columns"), content.get("classes"), content.get("target")
+        if not isinstance(columns, Mapping) or not (isinstance(classes, list) or target) or "label" not in content:
+            raise DataError(
+                "a schema gives label, classes (or target = { low = ..., high = ... } for a number to predict) and a "
+                "[columns.NAME] table for each column"
+            )
         try:
             read = {str(name): read_column(name, entry) for name, entry in columns.items()}
+            aim = None if target is None else read_column("target", target if isinstance(target, Mapping) else {})
         except ValueError as error:
             raise DataError(str(error)) from None
+        accepted, plain = content.get("accepted") is True, {**_plain(content), "kind": "table"}
+        if target is not None:
+            if classes is not None or aim is None or not isinstance(aim.kind, Number):
+                raise DataError("target gives low and high of a number to predict, and goes without classes")
+            return Schema(read, str(content["label"]), (), plain, accepted, aim.kind)
+        assert isinstance(classes, list)
         names = tuple(text_of(value) for value in classes)
         if len(set(names)) != len(names) or len(names) < 2:
             raise DataError("classes must list at least two names, each of them once")
-        accepted = content.get("accepted") is True
-        return Schema(read, str(content["label"]), names, {**_plain(content), "kind": "table"}, accepted)
+        return Schema(read, str(content["label"]), names, plain, accepted)
 
     def to_json(self) -> dict[str, object]:
         """Everything as plain JSON data."""
@@ -133,6 +145,8 @@ class Schema:
         frame, origin = self.frame(source), _origin(source)
         whose = None if groups is None else persons_in(frame.get(groups), groups, origin)
         self._check_header([name for name in frame if name != groups or groups in self.columns], origin, labelled=True)
+        if self.target is not None:
+            return Examples(self._inputs(frame, origin), self._numbers(frame, origin), self, whose)
         places = {name: place for place, name in enumerate(self.classes)}
         labels = [places.get(text_of(cell), -1) for cell in frame[self.label]]
         if -1 in labels:
@@ -157,6 +171,9 @@ class Schema:
         frame = self.frame(source)
         self._check_header(list(frame), _origin(source), labelled=self.label in frame)
         encode(frame, self.columns, self._missing(), found.append)
+        if self.target is not None:
+            encode({self.label: frame.get(self.label, ())}, {self.label: Column(self.target)}, (), found.append)
+            return sorted(found, key=attrgetter("row"))
         known = set(self.classes)
         found += [
             BadCell(row, self.label, "not one of the classes")
@@ -164,6 +181,20 @@ class Schema:
             if text_of(cell) not in known
         ]
         return sorted(found, key=attrgetter("row"))
+
+    def said(self, answers: Tensor) -> list[str]:
+        """What a model's answers say of each row: the name of its class, or the number in its own units."""
+        if self.target is None:
+            return names_of(self.classes, answers)
+        low, high = self.target.low, self.target.high
+        return [f"{low + (high - low) * value:.6g}" for value in answers.flatten().tolist()]
+
+    def _numbers(self, frame: Frame, origin: str) -> Tensor:
+        assert self.target is not None
+        try:
+            return torch.from_numpy(encode({self.label: frame[self.label]}, {self.label: Column(self.target)})[:, 0])
+        except ValueError as error:
+            raise DataError(f"{origin}: {error}: mend it; {_which(origin)}") from None
 
     def _inputs(self, frame: Frame, origin: str) -> Tensor:
         try:

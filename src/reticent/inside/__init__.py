@@ -3,7 +3,7 @@
 from reticent.inside.bounds import Bound, Clip, Normalise
 from reticent.inside.converting import converted, readable
 from reticent.inside.dpagd import BestOf, StepScores
-from reticent.inside.dpis import ByNorm, Count, FreshNorms, ImportanceSettings, NormTotal, UnitDirection, UnitSum
+from reticent.inside.dpis import ByNorm, FreshNorms, Headcount, ImportanceSettings, NormTotal, UnitDirection, UnitSum
 from reticent.inside.drawn import Drawn
 from reticent.inside.draws import Draw, Everyone, Poisson, Restricted, Sampler
 from reticent.inside.mechanisms import AcceptanceCoin, GaussianNoise, Mechanism
@@ -28,7 +28,6 @@ __all__ = [
     "Bound",
     "ByNorm",
     "Clip",
-    "Count",
     "Deniable",
     "Draw",
     "Drawn",
@@ -38,6 +37,7 @@ __all__ = [
     "FreshNorms",
     "GaussianNoise",
     "GradientSum",
+    "Headcount",
     "ImportanceSettings",
     "Loss",
     "LossChange",

@@ -196,7 +196,7 @@ class NormTotal:
 
 
 @dataclass(frozen=True)
-class Count:
+class Headcount:
     """How many examples there are (eq. 10)."""
 
     sensitivity: float = 1.0

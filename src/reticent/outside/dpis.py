@@ -11,10 +11,10 @@ from reticent.accounting.claims.claimed import PaperClaim
 from reticent.accounting.renyi.dpis import ImportancePlan
 from reticent.errors import require
 from reticent.inside import (
-    Count,
     Everyone,
     FreshNorms,
     GaussianNoise,
+    Headcount,
     ImportanceSettings,
     NormTotal,
     Query,
@@ -121,7 +121,7 @@ class NormPlan:
 
     def _counted(self, settings: RoundSettings, vault: Vault) -> float:
         """The noisy number of examples (eq. 10), never so small that steps explode."""
-        sealed = vault.ask(Count(), vault.draw(Everyone(), settings))
+        sealed = vault.ask(Headcount(), vault.draw(Everyone(), settings))
         return max(float(vault.release(sealed, GaussianNoise(self.size_noise * settings.size))), settings.size * FEWEST)
 
     def _norms(self, task: Task, settings: RoundSettings) -> Query:

@@ -20,6 +20,7 @@ from pathlib import Path
 from reticent.checkpoint import replace_file
 from reticent.cli.compare import told
 from reticent.data import resolve
+from reticent.data.catalogue import LOADERS
 from reticent.data.fetch.getting import STORED
 from reticent.data.loading.places import data_folder
 from reticent.errors import ResumeError, ReticentError
@@ -45,7 +46,7 @@ def obstacle(one: Wanted, longest: float) -> str | None:
     except ReticentError as error:
         return str(error)
     name = resolve(one.recipe.data)
-    if name in STORED and not STORED[name].present(data_folder()):
+    if not (STORED[name].present(data_folder()) if name in STORED else name in LOADERS or Path(name).exists()):
         return f"no {name} here"
     if one.cell.minutes is None:
         return "nobody has said how long it takes"
@@ -66,9 +67,9 @@ def planned(possible: Sequence[Wanted], seeds: int, held: set[tuple[str, int]]) 
 
 
 def usefulness(one: Wanted) -> tuple[int, float]:
-    """Smaller is run earlier: main tables before others, images in colour last, then what is cheap."""
+    """Smaller is run earlier: main tables before others, images in colour last, then what gives most for its time."""
     slow = resolve(one.recipe.data).startswith("cifar")
-    return (2 if slow else 0 if one.main else 1), one.cell.minutes or 0.0
+    return (2 if slow else 0 if one.main else 1), (one.cell.minutes or 0.0) / max(len(one.cell.printed), 1)
 
 
 def job_of(one: Wanted, seed: int) -> Job:

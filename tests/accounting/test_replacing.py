@@ -46,12 +46,14 @@ def law(z: np.ndarray, rate: float, noise: float, shift: float) -> np.ndarray:
 @pytest.mark.parametrize(("rate", "noise"), [(0.01, 1.0), (0.3, 0.5), (0.034, 2.15), (0.9, 1.0), (0.5, 8.0)])
 @pytest.mark.parametrize("order", [1.5, 2.0, 7.3, 20.0])
 def test_the_curve_is_the_integral(rate: float, noise: float, order: float) -> None:
+    def log_density(z: float, shift: float) -> float:  # by hand: scipy's takes a hundred times as long for one number
+        at, moved = -0.5 * (z / noise) ** 2, -0.5 * ((z - shift) / noise) ** 2
+        top = max(at, moved)
+        mixed = (1 - rate) * math.exp(at - top) + rate * math.exp(moved - top)
+        return top + math.log(mixed) - math.log(noise * math.sqrt(2 * math.pi))
+
     def exponent(z: float) -> float:
-        one, other = (
-            np.logaddexp(math.log1p(-rate) + norm.logpdf(z, 0, noise), math.log(rate) + norm.logpdf(z, shift, noise))
-            for shift in (1.0, -1.0)
-        )
-        return order * one + (1 - order) * other
+        return order * log_density(z, 1.0) + (1 - order) * log_density(z, -1.0)
 
     top = max(map(exponent, np.linspace(-1, 2 * order, 2000)))
     ends = -1 - 10 * noise, 2 * order + 10 * noise

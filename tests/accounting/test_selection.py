@@ -52,7 +52,7 @@ def pairs(count: int) -> list[tuple[Array, Array]]:
 
 @pytest.mark.parametrize(("eta", "gamma"), LAWS)
 def test_no_exact_law_costs_more_than_is_charged(eta: float, gamma: float) -> None:
-    for one, other in pairs(40):
+    for one, other in pairs(16):
 
         def trial(orders: Array, one: Array = one, other: Array = other) -> Array:
             return np.array([max(divergence(one, other, a), divergence(other, one, a)) for a in orders])

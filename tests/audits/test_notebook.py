@@ -10,10 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 import reticent as rt
+from reticent.audits.stored import check_stored
 from reticent.cli import app
 from reticent.errors import DataError, ReticentError, UnknownName
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.training import train
+from reticent.results import read_result
 
 
 @pytest.fixture(scope="module")
@@ -115,8 +117,15 @@ def test_an_attack_refuses_a_damaged_file_in_a_sentence(run: Path, tmp_path: Pat
         rt.attacks.attack_run(damaged(run, tmp_path, name, text), attacks=["loss"], models=4, records=20)
 
 
-@pytest.mark.parametrize("name", ["result.json", "ledger.jsonl"])
 @pytest.mark.parametrize("text", TEXTS)
-def test_an_audit_refuses_a_damaged_file_in_a_sentence(run: Path, tmp_path: Path, name: str, text: str) -> None:
-    with pytest.raises(ReticentError, match=name):
-        rt.audits.audit_run(damaged(run, tmp_path, name, text), runs=20, canaries=0)
+def test_an_audit_refuses_a_damaged_result_in_a_sentence(run: Path, tmp_path: Path, text: str) -> None:
+    with pytest.raises(ReticentError, match="result.json"):
+        rt.audits.audit_run(damaged(run, tmp_path, "result.json", text), runs=20, canaries=0)
+
+
+@pytest.mark.parametrize("text", [TEXTS[0], TEXTS[3]])
+def test_a_ledger_that_cannot_be_read_contradicts_what_the_run_claims(run: Path, tmp_path: Path, text: str) -> None:
+    folder = damaged(run, tmp_path, "ledger.jsonl", text)
+    ledger = check_stored(folder, read_result(folder).guarantee)
+    assert not ledger.holds
+    assert "ledger.jsonl" in str(ledger)

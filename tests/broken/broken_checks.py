@@ -337,7 +337,7 @@ def membership_is_not_used() -> None:
 
 def shadows_never_see_the_target() -> None:
     """In the games of Shokri and Salem the target's examples and those of the shadows have nothing in common."""
-    parts = [Examples(torch.arange(a, b)[:, None].float(), torch.arange(a, b) % 3) for a, b in ((0, 60), (60, 240))]
+    parts = [Examples(torch.arange(a, b)[:, None].float(), torch.arange(a, b) % 3) for a, b in ((0, 120), (120, 300))]
     dataset = Dataset("numbers", parts[0], parts[1], 3, "made up")
     for kind, models in (("shadow", 4), ("salem", 1)):
         cards = deal_cards(Game(records=20, models=models, kind=kind), dataset)

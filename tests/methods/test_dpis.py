@@ -86,7 +86,7 @@ def test_without_the_repair_a_cut_first_coin_lets_an_example_weigh_more(gradient
 
 
 def test_real_draws_agree(gradients: Tensor) -> None:
-    law, draws = Law(gradients), 2000
+    law, draws = Law(gradients), 600
     norms = clipped(gradients).norm(dim=1).double()
     now = settings(float(norms.sum()))
     remembered(law.vault.memory, len(law.vault), now, SPREAD)[REACH].copy_(SPREAD * norms)

@@ -17,7 +17,7 @@ from reticent.errors import SettingError
 from reticent.inside import Flat, RoundSettings
 from reticent.outside import After, Charge, NoisyTest, Open, Selective, SmoothTest, Trial
 
-TRIALS = 4000
+TRIALS = 1000
 
 
 def share(law: Law, settle: Callable[[], bool]) -> float:

@@ -101,7 +101,7 @@ def read_tables(paper: str) -> tuple[str, list[Table]]:
 def find_table(paper: str, number: str, kind: TableKind = "table") -> Table:
     """One table or figure of a paper.
 
-    >>> len(find_table("dpsur", "2").chosen("mnist-dpsur-*"))
+    >>> len(find_table("dpsur", "2").chosen("mnist-dpsur-eps*"))
     4
     """
     tables = {table.number: table for table in read_tables(paper)[1] if table.kind == kind}

@@ -7,7 +7,7 @@ import functools
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import BuiltinMethodType, CodeType, FunctionType, MethodType, ModuleType
 
 import torch
 from torch import Tensor, nn
@@ -124,6 +124,8 @@ def _steps(where: Where, thing: object, reached: Reached) -> Iterator[Step]:
         yield from _of_function(where, thing, reached) if _open(thing) else ()
     elif isinstance(thing, MethodType):
         yield from (("", thing.__func__), ("", thing.__self__))
+    elif isinstance(thing, BuiltinMethodType):  # such as the append of a list
+        yield "", thing.__self__
     elif isinstance(thing, functools.partial):
         yield from (("", thing.func), ("", thing.args), ("", thing.keywords))
     elif isinstance(thing, staticmethod | classmethod):

@@ -61,6 +61,15 @@ def test_a_bad_label_counts_for_nothing(blobs: Pair) -> None:
     torch.testing.assert_close(one, two)
 
 
+def test_nobody_hears_of_a_bad_label(blobs: Pair, caplog: pytest.LogCaptureFixture) -> None:
+    x, y = blobs
+    bad = y.clone()
+    bad[17] = 7
+    for labels in (y, bad):
+        sealed((x, labels), METHODS["dpsgd"])
+    assert not caplog.text
+
+
 class Halfway(nn.Module):
     """Notes what it is at, and takes it back when it is done: where a record fails in between, the note stays."""
 

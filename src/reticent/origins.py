@@ -118,8 +118,8 @@ def begin(
     relation = adjacency_of(size, adjacency)
     if initial is None or initial == "public":
         return Beginning(Lineage(), already, budget, delta, relation, public=initial is not None)
-    public = isinstance(initial, list | tuple) and "public" in initial
-    lineage = _lineage_of([one for one in initial if one != "public"] if public else initial)
+    each: list[object] = [*initial] if isinstance(initial, list | tuple) else [initial]
+    public, lineage = "public" in each, _lineage_of([one for one in each if one != "public"])
     if lineage.others and not public:
         raise SettingError(
             "the starting weights come from other runs too, which were declared to owe nothing to the examples of a "
@@ -155,15 +155,14 @@ def _refuse_spent(before: Price, budget: Budget | None) -> None:
         )
 
 
-def _lineage_of(initial: object) -> Lineage:
+def _lineage_of(each: Sequence[object]) -> Lineage:
     """The runs that are said to have made the starting weights, each once, however many ways lead to it."""
-    each = initial if isinstance(initial, list | tuple) else (initial,)
     found = [getattr(one, "lineage", None) for one in each]
     known = [one for one in found if isinstance(one, Lineage)]
     if not known or len(known) < len(found):
         raise SettingError(
-            f"initial is {initial!r}: say 'public', or give what the starting weights came with: a Trained or a Run, "
-            "or a list of them where several runs made the parts"
+            f"initial is {each[0] if len(each) == 1 else each!r}: say 'public', or give what the starting weights came "
+            "with: a Trained or a Run, or a list of them where several runs made the parts"
         )
     return reduce(Lineage.__or__, known)
 

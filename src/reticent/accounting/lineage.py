@@ -47,8 +47,11 @@ class Lineage:
 
     def to_json(self) -> dict[str, Json]:
         """Plain JSON data, always in the same order."""
-        runs, others = ({run: told[run].to_json() for run in sorted(told)} for told in (self.runs, self.others))
-        return runs | ({OTHERS: others} if others else {})
+        others: dict[str, Json] = {run: self.others[run].to_json() for run in sorted(self.others)}
+        told: dict[str, Json] = {run: self.runs[run].to_json() for run in sorted(self.runs)}
+        if others:
+            told[OTHERS] = others
+        return told
 
     @staticmethod
     def from_json(data: object) -> Lineage:

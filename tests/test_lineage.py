@@ -14,6 +14,7 @@ from reticent.accounting import Gaussian, Subsampled, price
 from reticent.accounting.lineage import Lineage
 from reticent.accounting.spending import Spending
 from reticent.errors import DataError, SettingError
+from reticent.origins import REST
 
 Pair = tuple[Tensor, Tensor]
 STEP = Subsampled(0.5, Gaussian(4.0))
@@ -97,14 +98,42 @@ def test_two_runs_that_were_opened_on_one_model_do_not_take_turns(blobs: Pair) -
         other.step()
 
 
-def test_what_was_declared_public_is_said_once(blobs: Pair, tmp_path: Path) -> None:
+@pytest.mark.parametrize("frozen", [True, False])
+def test_what_was_declared_public_is_said_of_the_examples_of_that_run_alone(
+    blobs: Pair, tmp_path: Path, frozen: bool
+) -> None:
     body, head = nn.Linear(4, 4), nn.Linear(4, 2)
-    model = nn.Sequential(body, head)
+    model, others = nn.Sequential(body, head), (torch.rand(200, 4), torch.randint(0, 2, (200,)))
+    first = fitted(model, blobs)
+    body.requires_grad_(not frozen)
+    public = fitted(model, others, initial="public", folder=tmp_path)
+    loaded = rt.load(tmp_path, nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2)))
+    loaded.model[0].requires_grad_(not frozen)
+    for came in (public, loaded):
+        assert came.spending.events == {STEP: 2}
+        with pytest.raises(SettingError, match="come from other runs too"):
+            fitted(came.model, blobs, initial=came)
+    whole = fitted(loaded.model, blobs, initial=[first, loaded])
+    assert whole.spending.events == {STEP: 6}
+    again = fitted(model, others, initial=[public, "public"])
+    assert again.spending.events == {STEP: 4}
+    assert REST in again.guarantee.assumptions
+
+
+def test_a_resumed_run_knows_what_was_declared_public(blobs: Pair, tmp_path: Path) -> None:
+    model = nn.Linear(4, 2)
     fitted(model, blobs)
-    body.requires_grad_(False)
-    public = fitted(model, blobs, initial="public")
-    public.save(tmp_path)
-    assert fitted(model, blobs, initial=public).spending.events == {STEP: 4}
+
+    def a_run(model: nn.Module, **more: Any) -> rt.Run:
+        method, optimizer = rt.methods.dpsgd(noise_multiplier=4.0), torch.optim.SGD(model.parameters(), 0.1)
+        said: dict[str, Any] = {"method": method, "batch_size": 20, "rounds": 3, "folder": tmp_path, **more}
+        return rt.Run(model, optimizer, blobs, initial="public", **said)
+
+    run = a_run(model)
+    run.step()
+    run.save()
+    assert len(run.lineage.others) == 1
+    assert a_run(nn.Linear(4, 2), resume=True).lineage == run.lineage
 
 
 def test_a_resumed_run_keeps_its_id(blobs: Pair, tmp_path: Path) -> None:

@@ -282,7 +282,7 @@ def test_a_judge_hears_one_number_from_each_person() -> None:
     rng = np.random.default_rng(0)
     drawn = Drawn(Everyone().draw(run.plan.settings, 30, rng, {}), rng, {}, people)
     before = run._task.flat.vector + 0.1
-    found = loss_changes(run._task, before, drawn)
+    found = loss_changes(run._task, before, drawn, run._task.losses)
     mine = torch.from_numpy(np.flatnonzero(whose == 4))
     only = (pair[0][mine], pair[1][mine])
     here = cross_entropy(run.model, only).double().mean()

@@ -15,8 +15,8 @@ import reticent as rt
 from reticent.accounting import BestTrial, Composed, Gaussian, Ledger, price
 from reticent.accounting.selection import draw_trials
 from reticent.cli import app
-from reticent.errors import BudgetSpent, ResumeError, SettingError
-from reticent.inside import Randomness, as_store
+from reticent.errors import BudgetSpent, ModelError, ResumeError, SettingError
+from reticent.inside import Everyone, Randomness, RightAnswers, RoundSettings, as_store
 from reticent.tuning import search as searching
 from reticent.tuning.judges import PrivateJudges
 from reticent.tuning.trials import Trials
@@ -154,6 +154,53 @@ def test_a_private_score_passes_the_door_with_noise() -> None:
     exact = 100 * rt.Trained(model, rt.Guarantee("none", 1.0, 0.1), 0, 0).evaluate(*JUDGES)["accuracy"]
     assert 3.8 < found.std() < 6.2
     assert abs(found.mean() - exact) < 5 * 5.0 / 100**0.5
+
+
+class Centred(nn.Linear):
+    """Centres what it is given, when it is not trained."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x if self.training else x - x.mean(0))
+
+
+def test_one_private_judge_changes_the_count_by_one_whatever_a_model_does_with_batches() -> None:
+    model, far = Centred(4, 2), X[400:].clone()
+    far[0] += 1e4
+    counts = [sealed_count(model, (x, Y[400:])) for x in (X[400:], far)]
+    assert abs(counts[0] - counts[1]) <= 1
+
+
+def test_a_private_judge_that_cannot_be_answered_counts_for_nothing() -> None:
+    words, label = torch.tensor([[0], [1], [99]]), torch.zeros(3, dtype=torch.long)
+    model = nn.Sequential(nn.Embedding(2, 2), nn.Flatten())
+    with torch.no_grad():
+        model[0].weight.copy_(torch.tensor([[1.0, 0.0], [1.0, 0.0]]))
+    assert sealed_count(model, (words, label)) == 2
+
+
+def sealed_count(model: nn.Module, judges: tuple[torch.Tensor, torch.Tensor]) -> float:
+    vault = PrivateJudges(as_store(judges), noise_multiplier=5.0)._vault(Randomness.from_seed(0), model)
+    draw = vault.draw(Everyone(), RoundSettings(len(judges[1]), len(judges[1]), 1.0, 5.0))
+    return float(vault.ask(RightAnswers(model), draw)._value)
+
+
+class Keeps(nn.Linear):
+    """Keeps the first row that it answers."""
+
+    def __init__(self) -> None:
+        super().__init__(4, 2)
+        self.register_buffer("seen", torch.zeros(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if not self.training:
+            self.seen.copy_(x[0])
+        return super().forward(x)
+
+
+def test_what_a_model_keeps_of_private_judges_is_found_before_anything_is_charged(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="keeps something"):
+        rt.tune(Keeps, TRAIN, judges=JUDGES, epsilon=4.0, epochs=1, batch_size=100, folder=tmp_path)
+    assert not (tmp_path / "ledger.jsonl").exists()
 
 
 def test_what_would_change_the_price_of_a_trial_cannot_be_tried() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
+
+from torch import nn
 
 from reticent.accounting import Budget, Event, Guarantee, Spending, price
 from reticent.accounting.adjacency import Unit, adjacency_of
@@ -17,7 +20,7 @@ from reticent.budgets.reserving import Reservation
 from reticent.methods import Method, Plan, plan
 from reticent.methods.planning import default_delta
 from reticent.methods.solving import tally
-from reticent.origins import Beginning, Initial, begin
+from reticent.origins import Beginning, Initial, begin, declared_public
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,20 @@ class Bill:
     reservation: Reservation | None = None
     run: str = field(default_factory=lambda: uuid4().hex)
     """The id of the run, by which those that train its weights on know it."""
+    others: Lineage = field(default_factory=Lineage)
+    """The runs that made the starting weights, and were declared to owe nothing to the examples."""
+
+    def meeting(self, model: nn.Module) -> Bill:
+        """The same bill for a model as it is now; refuses weights of which nothing was said."""
+        return replace(self, others=declared_public(model, self.beginning, self.run))
+
+    def resumed(self, tree: Mapping[str, Any]) -> Bill:
+        """The same bill for the run that a checkpoint tells of."""
+        return replace(self, run=tree.get("run", self.run), others=Lineage.from_json(tree.get("others", {})))
+
+    def to_tree(self) -> dict[str, object]:
+        """What a checkpoint tells of it."""
+        return {"run": self.run, "others": self.others.to_json()}
 
     def reserving(self, dataset: DatasetBudget | None, folder: str | Path | None, *, seeded: bool) -> Bill:
         """The same bill, charged to a dataset, which knows the run by the same id."""
@@ -51,7 +68,7 @@ class Bill:
     @property
     def lineage(self) -> Lineage:
         """Every run that the weights come from, this one included, with what each may have released."""
-        return self.beginning.lineage | Lineage({self.run: self.before + self.planned})
+        return self.beginning.lineage | self.others | Lineage({self.run: self.before + self.planned})
 
     def guarantee(self, *, seeded: bool, generator: str) -> Guarantee:
         """What may be said of the run and of all that its weights come from."""

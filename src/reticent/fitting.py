@@ -22,8 +22,9 @@ from reticent.call import Call, Start, everything, refuse_unreadable
 from reticent.errors import DataError, SettingError
 from reticent.evaluating import predict
 from reticent.filled import places_to_fill
-from reticent.inside import Batch, Persons, by_person, readable
+from reticent.inside import Batch, Persons, Store, by_person, readable
 from reticent.inside.missing import warn_of_missing
+from reticent.inside.store import Mapped
 from reticent.learning import LearningCurve
 from reticent.losses import LossLike, Paired, about_loss, choose_loss, cross_entropy, per_example
 from reticent.losses.calling import parted
@@ -85,7 +86,8 @@ def fit(
     Public `test` and `validation` examples, `name` and `classes` are for the model's page.
 
     An example that cannot be evaluated, such as one with a label that the model does not know, counts for nothing.
-    `check_data=True` looks for such labels before training and names them: what it says is private.
+    `check_data=True` looks for such labels before training, and for records of other shapes than the first, and names
+    them: what it says is private.
 
     >>> x, y = torch.randn(500, 4), torch.randint(0, 2, (500,))
     >>> trained = fit(nn.Linear(4, 2), (x, y), epsilon=2.0, epochs=1, seed=0)
@@ -101,6 +103,7 @@ def fit(
     warn_of_missing(found, filled=places)
     loss = _chosen_loss(model, found, probes) if loss is None else loss
     if check_data:
+        _check_forms(found)
         _check_labels(model, examples, loss)
     task = about_loss(per_example(loss, model, *readable(found, model, probes)[1:]))["task"]
     budget, settled = _settled(asked_for, chosen, len(found) if size is None else size, task)
@@ -160,6 +163,16 @@ def _without_options(method: Method, options: dict[str, Any]) -> Method:
     if options:
         raise SettingError(f"options {sorted(options)} go with a method's name; a Method carries its own")
     return method
+
+
+def _check_forms(examples: Store) -> None:
+    """Records of another form than the first count for nothing: where there are many, they were not padded."""
+    rows = examples.rows if isinstance(examples, Persons) else examples
+    if isinstance(rows, Mapped) and (odd := rows.odd()):
+        raise DataError(
+            f"{odd} of {len(rows)} records cannot be read or have other shapes than the first: they would count for "
+            "nothing. Pad or cut them to one shape, or leave them out."
+        )
 
 
 def _check_labels(model: nn.Module, examples: Any, loss: LossLike) -> None:

@@ -27,6 +27,7 @@ from reticent.errors import DataError, SettingError
 MARK = "_reticent_spending"
 
 DECLARED = "the starting weights owe nothing to these examples: declared, not proved"
+REST = "what other runs gave to the starting weights owes nothing to these examples: declared, not proved"
 IN_ADVANCE = "the settings of this run were fixed without regard to what the runs before it gave"
 INCLUDED = "every release of the runs that made the starting weights, on the same examples"
 
@@ -39,8 +40,9 @@ class Spender(Protocol):
         """Every run that made these weights, and what it released of the same examples."""
 
 
-Initial = Literal["public"] | Spender | Sequence[Spender] | None
-"""What is said of the starting weights: that they owe nothing to the examples, or which run (or runs) made them."""
+Initial = Literal["public"] | Spender | Sequence[Spender | Literal["public"]] | None
+"""What is said of the starting weights: that they owe nothing to the examples, which run (or runs) made them, or both:
+these runs count, and the rest owes nothing."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ class Beginning:
     apart: Price | None = None
     """What the starting weights cost where that can only be added to the price of the run, and not composed with it."""
     public: bool = False
+    """Whether all that is not in the lineage was declared to owe nothing to the examples."""
 
     @property
     def past(self) -> Spending:
@@ -64,6 +67,8 @@ class Beginning:
     @property
     def said(self) -> Json:
         """What was said of the starting weights, for the description of a run."""
+        if self.public and self.lineage:
+            return ["public", self.lineage.to_json()]
         return "public" if self.public else self.lineage.to_json() if self.lineage else None
 
     @property
@@ -79,7 +84,7 @@ class Beginning:
     def stated(self, promised: Guarantee) -> Guarantee:
         """What may be said of a run that began so."""
         if self.public:
-            return replace(promised, assumptions=(*promised.assumptions, DECLARED))
+            promised = replace(promised, assumptions=(*promised.assumptions, REST if self.lineage else DECLARED))
         if not self.past:
             return promised
         both = replace(promised, covers=(*promised.covers, INCLUDED), assumptions=(*promised.assumptions, IN_ADVANCE))
@@ -113,7 +118,14 @@ def begin(
     relation = adjacency_of(size, adjacency)
     if initial is None or initial == "public":
         return Beginning(Lineage(), already, budget, delta, relation, public=initial is not None)
-    lineage = _lineage_of(initial)
+    each: list[object] = [*initial] if isinstance(initial, list | tuple) else [initial]
+    public, lineage = "public" in each, _lineage_of([one for one in each if one != "public"])
+    if lineage.others and not public:
+        raise SettingError(
+            "the starting weights come from other runs too, which were declared to owe nothing to the examples of a "
+            "run in between: add those that had these examples (initial=[one, other]), or say initial=[one, 'public'] "
+            "if the rest owes nothing to these examples either"
+        )
     past = lineage.spending
     if past and past != UNKNOWN_SPENDING:
         refuse_mixed(past.unit, unit)
@@ -126,12 +138,12 @@ def begin(
         relation = "zero-out"
     if not adaptive and not past.filters:
         _refuse_spent(past.price(delta, relation), budget)
-        return Beginning(lineage, (*past.each(), *already), budget, delta, relation)
+        return Beginning(lineage, (*past.each(), *already), budget, delta, relation, public=public)
     before = past.price(delta / 2, relation)
     _refuse_spent(before, budget)
     if budget is not None:
         budget = replace(budget, epsilon=budget.epsilon - before.epsilon, delta=delta / 2)
-    return Beginning(lineage, already, budget, delta, relation, apart=before)
+    return Beginning(lineage, already, budget, delta, relation, apart=before, public=public)
 
 
 def _refuse_spent(before: Price, budget: Budget | None) -> None:
@@ -143,15 +155,14 @@ def _refuse_spent(before: Price, budget: Budget | None) -> None:
         )
 
 
-def _lineage_of(initial: object) -> Lineage:
+def _lineage_of(each: Sequence[object]) -> Lineage:
     """The runs that are said to have made the starting weights, each once, however many ways lead to it."""
-    each = initial if isinstance(initial, list | tuple) else (initial,)
     found = [getattr(one, "lineage", None) for one in each]
     known = [one for one in found if isinstance(one, Lineage)]
     if not known or len(known) < len(found):
         raise SettingError(
-            f"initial is {initial!r}: say 'public', or give what the starting weights came with: a Trained or a Run, "
-            "or a list of them where several runs made the parts"
+            f"initial is {each[0] if len(each) == 1 else each!r}: say 'public', or give what the starting weights came "
+            "with: a Trained or a Run, or a list of them where several runs made the parts"
         )
     return reduce(Lineage.__or__, known)
 
@@ -160,7 +171,7 @@ def marked(model: nn.Module) -> Lineage:
     """The runs that a model's own parts tell of; what cannot be read is not known.
 
     >>> marked(nn.Linear(2, 2))
-    Lineage(runs={})
+    Lineage(runs={}, others={})
     """
     texts = {str(vars(module)[MARK]) for module in model.modules() if MARK in vars(module)}
     return reduce(Lineage.__or__, map(_read, sorted(texts)), Lineage())
@@ -176,16 +187,22 @@ def _read(text: str) -> Lineage:
 def mark(model: nn.Module, lineage: Lineage, *, everything: bool = False) -> None:
     """Write into every module with something to train which runs its weights come from, and what they cost.
 
-    With `everything`, into frozen ones too, and into those that hold released numbers in buffers. The mark of a run
-    that is not among them goes: its weights are there no more, or were declared public.
+    With `everything`, into frozen ones too, and into those that hold released numbers in buffers. Runs that are not
+    among them and made what is frozen were declared public: that is kept, since it was said of these examples alone.
     """
     said = json.dumps(lineage.to_json())
     for module in model.modules():
         held = any(part.requires_grad for part in module.parameters())
         if held or (everything and len(module.state_dict()) > 0):
             vars(module)[MARK] = said
-        elif MARK in vars(module) and not _read(vars(module)[MARK]).runs.keys() <= lineage.runs.keys():
-            del vars(module)[MARK]
+        elif MARK in vars(module):
+            vars(module)[MARK] = json.dumps(_among(_read(vars(module)[MARK]), lineage).to_json())
+
+
+def _among(before: Lineage, lineage: Lineage) -> Lineage:
+    """What a frozen part comes from, as a run sees it that counts only those of its lineage."""
+    runs = {run: cost for run, cost in before.runs.items() if run in lineage.runs}
+    return Lineage(runs, {run: cost for run, cost in {**before.others, **before.runs}.items() if run not in runs})
 
 
 def refuse_trained_on(model: nn.Module, lineage: Lineage) -> None:
@@ -197,20 +214,25 @@ def refuse_trained_on(model: nn.Module, lineage: Lineage) -> None:
         )
 
 
-def refuse_unsaid(model: nn.Module, beginning: Beginning, run: str = "") -> None:
-    """Refuse to train weights again as if they were new; `beginning` says what they are, `run` is who asks.
+def declared_public(model: nn.Module, beginning: Beginning, run: str = "") -> Lineage:
+    """The runs that made the weights beside those that count; refuses to train weights again as if they were new.
+
+    `beginning` says what they are, `run` is who asks.
 
     >>> net, new = nn.Linear(2, 2), Beginning(Lineage(), (), None, 1e-5, "zero-out")
-    >>> refuse_unsaid(net, new)
+    >>> declared_public(net, new)
+    Lineage(runs={}, others={})
     >>> mark(net, Lineage({"a run": Spending()}))
-    >>> refuse_unsaid(net, replace(new, public=True))
-    >>> refuse_unsaid(net, new)
+    >>> list(declared_public(net, replace(new, public=True)).others)
+    ['a run']
+    >>> declared_public(net, new)
     Traceback (most recent call last):
     reticent.errors.SettingError: a private run has trained this model already: ...
     """
-    before = marked(model).runs.keys() - {run}
-    if beginning.public or before <= beginning.lineage.runs.keys():
-        return
+    carried, counted = marked(model) | beginning.lineage, {run, *beginning.lineage.runs}
+    rest = {one: cost for one, cost in {**carried.others, **carried.runs}.items() if one not in counted}
+    if beginning.public or not rest:
+        return Lineage(others=rest)
     if not beginning.lineage:
         raise SettingError(
             "a private run has trained this model already: say initial=trained (what that run gave) and the guarantee "
@@ -219,5 +241,5 @@ def refuse_unsaid(model: nn.Module, beginning: Beginning, run: str = "") -> None
     raise SettingError(
         "the weights of this model come from another run than the one given as initial, or from several: give what "
         "came of the last run that trained all of it, or of each that trained a part (initial=[one, other]), or say "
-        "initial='public' if they owe nothing to these examples"
+        "initial='public' if they owe nothing to these examples ([one, 'public'], if all but one does)"
     )

@@ -27,7 +27,7 @@ from reticent.inside.persons import by_person, loss_of, persons_in_words, unit_o
 from reticent.loop import Loop
 from reticent.losses import LossLike, per_example
 from reticent.methods import Method, get
-from reticent.origins import Initial, mark, refuse_unsaid
+from reticent.origins import Initial, mark
 from reticent.outside import TailAverage
 from reticent.resuming import refuse_other_examples, refuse_other_ledger
 from reticent.standing import Standing
@@ -136,7 +136,7 @@ class Run:
         if stored is not None:
             refuse_changes(stored["settings"], self._description)
         else:
-            refuse_unsaid(self.model, self.bill.beginning)
+            self.bill = self.bill.meeting(self.model)
         ledger = Ledger(self._folder.ledger if self._folder is not None else None)
         refuse_other_ledger(ledger, stored, self.plan)
         self._randomness = Randomness.from_seed(seed) if seed is not None else Randomness.fresh()
@@ -205,7 +205,7 @@ class Run:
         if self._folder is not None:
             self._folder.refuse_if_lost()
         if before.number == 0:
-            refuse_unsaid(self.model, self.bill.beginning, self.bill.run)  # another may have begun since
+            self.bill = self.bill.meeting(self.model)  # another may have begun since
             mark(self.model, self.lineage, everything=bool(self.plan.already))
         try:
             self._standing = self._loop.round(before)
@@ -273,7 +273,7 @@ class Run:
         secret = {"randomness": self._randomness.state(), "examples": self._examples, "memory": self._vault.memory}
         tree = {
             "settings": self._description,
-            "run": self.bill.run,
+            **self.bill.to_tree(),
             **self._standing.to_tree(over=self.over),
             **({} if self.over else secret),
             "ledger": self._vault.ledger.mark().to_json(),
@@ -293,7 +293,7 @@ class Run:
         self._average.count, self._average.value = tree["average"]
         self._vault.memory.update(tree.get("memory", {}))
         self.model.load_state_dict(tree["model"])
-        self.bill = replace(self.bill, run=tree.get("run", self.bill.run))
+        self.bill = self.bill.resumed(tree)
         mark(self.model, self.lineage, everything=bool(self.plan.already))
         self.optimizer.load_state_dict(tree["optimizer"])
         if self.scheduler is not None:

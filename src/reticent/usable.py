@@ -22,9 +22,6 @@ from reticent.outside.trial import refuse_witnesses
 NEXT_TO_NOTHING = 20.0
 """Odds that grow 5e8-fold."""
 
-COMPANY = 64
-"""Among so many others a row is seen at least; a real micro-batch may be larger."""
-
 
 def warn_of_weak_promise(price: Price, size: int) -> None:
     """Warn of a delta that lets whole examples out, and of an epsilon that promises nothing to anybody."""
@@ -63,8 +60,7 @@ def refuse_unusable(optimizer: Optimizer, scheduler: LRScheduler | None, flat: F
 
 def check_model(task: Task, made_up: Batch, probes: Batch | None, guard: Guard) -> None:
     """Refuse a model that mixes examples or keeps something of them, as far as made-up and public rows can show it."""
-    most = max(COMPANY, task.max_physical_batch_size or 0)
-    check(task.model, task.loss, made_up, probes=probes, most=min(most, 4 * COMPANY))
+    check(task.model, task.loss, made_up, probes=probes, most=task.together)
     # Only now: what a model makes once, in its first pass, is not of the examples.
     rows = made_up if probes is None else probes
     with suppress(Exception), undisturbed(task.model), torch.no_grad():

@@ -2,27 +2,52 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import budget_checks as checks
+import torch
 from broken_mutants import Mutant
 from broken_mutants import mutant as any_mutant
+from torch import Tensor
 
 import reticent.bill as bill
 import reticent.budgets.settling as settling
-import reticent.run as run
+import reticent.tuning.judges as judges
+from reticent.accounting.lineage import Lineage
 from reticent.budgets import DatasetBudget
 from reticent.budgets.reserving import Reservation
+from reticent.inside import Drawn, RightAnswers
 
 MUTANTS: list[Mutant] = []
 mutant = partial(any_mutant, among=MUTANTS)
 
 
-@mutant(run, "refuse_unsaid", checks.trained_weights_are_not_new)
+@mutant(bill, "declared_public", checks.trained_weights_are_not_new)
 def trained_weights_count_as_new(_right: Any) -> Any:
-    return lambda *_: None
+    return lambda *_: Lineage()
+
+
+@mutant(bill, "declared_public", checks.what_is_public_is_said_of_some_examples)
+def what_was_declared_public_once_is_so_for_all(right: Any) -> Any:
+    return lambda *asked: replace(right(*asked), others={})
+
+
+@mutant(judges, "Guard", checks.private_judges_are_not_kept)
+def private_judges_may_be_kept(_right: Any) -> Any:
+    return lambda _model: nullcontext
+
+
+@mutant(RightAnswers, "answer", checks.a_private_judge_is_one_at_most)
+def private_judges_are_answered_together(_right: Any) -> Any:
+    def answer(self: RightAnswers, drawn: Drawn) -> Tensor:
+        self.model.eval()
+        counts = [(self.model(x).argmax(1) == y).double().sum() for x, y in drawn.batches()]
+        return torch.stack(counts).sum()
+
+    return answer
 
 
 @mutant(bill, "begin", checks.both_runs_are_priced)

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from reticent.errors import ModelError
 from reticent.inside import Flat
@@ -88,6 +89,30 @@ def functions_are_looked_into() -> None:
     _found(lambda _model, x, kept=[]: kept.append(x))
 
 
+def gradients_are_not_watched() -> None:
+    """A hook of a parameter, and one of all modules, in the backward pass."""
+    for hook in (_of_a_parameter, _of_all_modules):
+        seen: list[object] = []
+        model = nn.Linear(2, 2)
+        handle = hook(model, seen)
+        try:
+            with Guard(model)():
+                model(torch.rand(4, 2, requires_grad=True)).sum().backward()
+        except ModelError:
+            continue
+        finally:
+            handle.remove()
+        raise AssertionError("a private gradient stayed with a hook")
+
+
+def _of_a_parameter(model: nn.Module, seen: list[object]) -> RemovableHandle:
+    return next(model.parameters()).register_hook(lambda gradient: seen.append(gradient))
+
+
+def _of_all_modules(_model: nn.Module, seen: list[object]) -> RemovableHandle:
+    return nn.modules.module.register_module_full_backward_hook(lambda _module, _given, out: seen.append(out))
+
+
 class _Remembers:
     last: Tensor | None = None
 
@@ -149,6 +174,7 @@ CHECKS: list[Callable[[], None]] = [
     generators_are_compared,
     classes_are_looked_at,
     functions_are_looked_into,
+    gradients_are_not_watched,
     losses_are_looked_at,
     memory_is_not_exchanged,
     trained_values_are_compared,

@@ -53,6 +53,11 @@ def functions_keep_nothing(_right: Any) -> Any:
     return lambda where, function, reached: iter(())
 
 
+@mutant(walk, "_hooks_of_all_modules", checks.gradients_are_not_watched)
+def only_forward_passes_have_hooks(right: Any) -> Any:
+    return lambda: right()[:2]
+
+
 @mutant(guard, "walk", checks.losses_are_looked_at)
 def losses_keep_nothing(right: Any) -> Any:
     return lambda model, loss, trained: right(model, trained=trained)

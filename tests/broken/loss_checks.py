@@ -5,10 +5,12 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from reticent.errors import ResumeError
+from reticent.inside import Drawn, Everyone, Flat, LossGain, Query, RoundSettings, StepScores, Task, as_store
 from reticent.losses import per_example
 from reticent.methods import dpsgd
 from reticent.run import Run
@@ -66,4 +68,40 @@ def another_loss_is_noticed() -> None:
     raise AssertionError("a run went on with another loss")
 
 
-CHECKS: list[Callable[[], None]] = [losses_stand_alone, nothing_real_is_tried, another_loss_is_noticed]
+class Crowded(nn.Linear):
+    """Mixes examples where there are more of them than any check has seen together."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(1, 1, bias=False)
+        self.most = most
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x - x.mean(0) if len(x) > self.most else x)
+
+
+def _moved_by_one(query: Callable[[Task], Query]) -> float:
+    """How far one example moves the answer about 600."""
+    answers, x = [], torch.linspace(0.0, 0.5, 600).unsqueeze(1)
+    for first in (0.0, 1e4):
+        x[0] = first
+        model = Crowded(64)
+        nn.init.ones_(model.weight)
+        task = Task(model, lambda net, batch: net(batch[0])[:, 0], Flat(model))
+        settings, rng = RoundSettings(600, 600, 1.0, 1.0), np.random.default_rng(0)
+        drawn = Drawn(Everyone().draw(settings, 600, rng, {}), rng, {}, as_store((x,)))
+        answers.append(query(task).answer(drawn))
+    return float((answers[0] - answers[1]).abs().max())
+
+
+def losses_are_summed_as_they_were_checked() -> None:
+    """No more examples are evaluated together than were in the check, where each must count for one."""
+    assert _moved_by_one(lambda task: LossGain(task, torch.zeros(1), 1.0)) <= 1
+    assert _moved_by_one(lambda task: StepScores(task, torch.ones(1), torch.ones(1), (0.5, 2.0), 1.0)) <= 1
+
+
+CHECKS: list[Callable[[], None]] = [
+    losses_stand_alone,
+    nothing_real_is_tried,
+    another_loss_is_noticed,
+    losses_are_summed_as_they_were_checked,
+]

@@ -11,7 +11,7 @@ from reticent import data
 from reticent.errors import SettingError
 from reticent.experiments.attacking import attack_run
 from reticent.experiments.recipe import Recipe, check
-from reticent.experiments.training import prepare, train
+from reticent.experiments.training import CHOSEN_BY, prepare, train
 from reticent.outside import Annealed, PublicHoldout
 
 RECIPE = Recipe(
@@ -37,6 +37,12 @@ def test_result_and_guarantee_say_what_the_accuracy_is_worth(tmp_path: Path) -> 
     assert result.guarantee.status == "proved", "the training examples are as safe as ever"
     with pytest.raises(SettingError, match="judged"):
         attack_run(tmp_path / "run", models=4)
+
+
+def test_a_curve_does_not_say_that_nothing_was_chosen_by_it() -> None:
+    learning = train(replace(RECIPE, curve=2)).learning
+    assert learning is not None
+    assert learning.on == CHOSEN_BY
 
 
 @pytest.mark.parametrize("also", [{"holdout": 50}, {"validation": 50}])

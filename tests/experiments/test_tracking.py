@@ -53,6 +53,12 @@ def test_one_line_a_round_with_public_numbers(blobs: tuple[Tensor, Tensor], tmp_
     assert lines[-1]["epsilon_if_planned"] == pytest.approx(make(blobs).guarantee().epsilon)
 
 
+def test_figures_do_not_tell_how_long_hidden_attempts_took(blobs: tuple[Tensor, Tensor], tmp_path: Path) -> None:
+    method = rt.methods.dpsur(noise_multiplier=4.0, hidden_attempts=True)
+    track(make(blobs, method=method, rounds=3), tmp_path / "rounds.jsonl")
+    assert [line["epsilon_if_planned"] is not None for line in read(tmp_path / "rounds.jsonl")] == [False, False, True]
+
+
 def test_nothing_in_the_lines_depends_on_the_examples(blobs: tuple[Tensor, Tensor], tmp_path: Path) -> None:
     """The strongest test of "public": quite other examples give the very same lines."""
     x, y = blobs

@@ -61,6 +61,15 @@ def test_a_bad_label_counts_for_nothing(blobs: Pair) -> None:
     torch.testing.assert_close(one, two)
 
 
+def test_nobody_hears_of_a_bad_label(blobs: Pair, caplog: pytest.LogCaptureFixture) -> None:
+    x, y = blobs
+    bad = y.clone()
+    bad[17] = 7
+    for labels in (y, bad):
+        sealed((x, labels), METHODS["dpsgd"])
+    assert not caplog.text
+
+
 class Halfway(nn.Module):
     """Notes what it is at, and takes it back when it is done: where a record fails in between, the note stays."""
 
@@ -235,3 +244,14 @@ def test_a_record_of_another_kind_is_no_error_in_a_folder(blobs: Pair, tmp_path:
             folder=f"{tmp_path}/{len(record[0])}",
         )
         assert len(list(run)) == 2
+
+
+def test_that_the_first_record_gives_the_form_is_said_and_others_are_looked_for_when_asked(blobs: Pair) -> None:
+    """Whoever comes first decides which records count: so every guarantee takes the form for public."""
+    settings = {"epochs": 1, "batch_size": 50, "epsilon": 3.0, "seed": 0, "loss": "cross_entropy"}
+    ragged = [(torch.rand(4 + number % 2), number % 2) for number in range(200)]
+    net = nn.Sequential(nn.AdaptiveAvgPool1d(4), nn.Linear(4, 2))
+    trained = rt.fit(net, ragged, **settings)
+    assert any("types and shapes, is public" in said for said in trained.guarantee.assumptions)
+    with pytest.raises(DataError, match="100 of 200 records cannot be read or have other shapes"):
+        rt.fit(nn.Sequential(nn.AdaptiveAvgPool1d(4), nn.Linear(4, 2)), ragged, check_data=True, **settings)

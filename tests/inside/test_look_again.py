@@ -88,3 +88,28 @@ def test_public_rows_are_taken_where_made_up_ones_will_not_do() -> None:
     assert "probes=" in refusal.value.__notes__[0]
     probes = torch.tensor([[1900.0], [2000.0], [2010.0], [2024.0]]), torch.tensor([0, 1, 0, 1])
     assert len(list(rt.Run(net, optimizer, (x, y), probes=probes, **settings))) == 2
+
+
+@pytest.mark.parametrize("most", [None, 20, 200])
+def test_as_many_are_checked_together_as_are_evaluated_together(most: int | None) -> None:
+    """A model that mixes from one row more on is safe, and one that mixes so many is refused."""
+
+    class Crowded(nn.Linear):
+        limit = max(64, most or 0)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return super().forward(x - x.mean(0) if len(x) >= self.limit else x)
+
+    net, rows = Crowded(4, 2), (torch.rand(300, 4), torch.randint(0, 2, (300,)))
+    method = rt.methods.dpsur(noise_multiplier=4.0, test="smooth")
+    with pytest.raises(ModelError, match="mixes examples"):
+        rt.Run(
+            net,
+            torch.optim.SGD(net.parameters(), lr=0.1),
+            rows,
+            method=method,
+            batch_size=10,
+            rounds=1,
+            loss="cross_entropy",
+            max_physical_batch_size=most,
+        )

@@ -339,6 +339,27 @@ def test_hooks_that_keep_are_found() -> None:
     assert seen == []
 
 
+def test_hooks_of_parameters_that_keep_gradients_are_found() -> None:
+    seen: list[Tensor] = []
+    model = nn.Sequential(nn.Linear(2, 1))
+    model[0].weight.register_hook(seen.append)
+    with pytest.raises(ModelError, match=r"module '0' \(Linear\) keeps .* 'weight.hooks.\d+'"), Guard(model)():
+        model(torch.ones(1, 2)).sum().backward()
+    assert not seen
+
+
+def test_backward_hooks_of_all_modules_that_keep_are_found() -> None:
+    seen: list[object] = []
+    model = nn.Linear(2, 1)
+    handle = nn.modules.module.register_module_full_backward_hook(lambda _module, _given, out: seen.append(out))
+    try:
+        with pytest.raises(ModelError, match="a hook of all modules keeps something"), Guard(model)():
+            model(torch.ones(1, 2, requires_grad=True)).sum().backward()
+    finally:
+        handle.remove()
+    assert not seen
+
+
 def test_hooks_of_all_modules_that_keep_are_found() -> None:
     model, seen = nn.Linear(4, 2), []
     handle = nn.modules.module.register_module_forward_hook(lambda _module, given, _out: seen.append(given))

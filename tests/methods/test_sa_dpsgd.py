@@ -8,10 +8,11 @@ from dataclasses import replace
 import pytest
 import torch
 from laws import Law
+from torch import nn
 
 from reticent.accounting import Gaussian, Subsampled
 from reticent.errors import SettingError
-from reticent.inside import Task
+from reticent.inside import Flat, Task
 from reticent.methods import sa_dpsgd
 from reticent.outside import Annealed, PrivateAnswer, PublicHoldout
 
@@ -54,6 +55,16 @@ def test_a_place_is_asked_about_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(asked) == 4, "kept: it starts where the last one ended"
     assert judge.change(replace(moved, before=torch.tensor([7.0]))) == pytest.approx(-14.5)
     assert len(asked) == 6, "elsewhere: both are asked"
+
+
+def test_a_place_has_one_loss_whatever_is_dropped_out() -> None:
+    """A resumed run asks again about what the run before the crash remembered, and must decide alike."""
+    model = nn.Sequential(nn.Linear(3, 8), nn.Dropout(), nn.Linear(8, 1))
+    task = Task(model, lambda net, batch: net(batch[0])[:, 0] - batch[1], Flat(model))
+    judge = PublicHoldout(torch.rand(20, 3), torch.zeros(20))
+    chance = torch.get_rng_state()
+    assert judge._loss(task) == judge._loss(task)
+    assert torch.equal(chance, torch.get_rng_state())
 
 
 def test_annealing_without_a_holdout_asks_through_the_door() -> None:

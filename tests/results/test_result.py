@@ -179,3 +179,12 @@ def test_a_field_of_the_wrong_kind_is_refused_or_understood(data: st.DataObject)
     except DataError:
         return
     assert Result.from_json(json.loads(to_line(found))) == found
+
+
+@pytest.mark.parametrize("route", ["per_accepted", "best_trial"])
+def test_how_long_a_run_took_is_not_told_where_it_tells_how_many_attempts_there_were(route: str) -> None:
+    hidden = Guarantee("proved", 2.9, 1e-5, route=route)
+    for guarantee, told in ((hidden, False), (replace(hidden, seeded=True), True), (replace(hidden, route=""), True)):
+        result = replace(FULL, guarantee=guarantee, seconds=3.25, effort=Effort(wall_seconds=4.25, cpu_seconds=5.25))
+        written = json.dumps([result.stored(), result.answer(), result.to_json()])
+        assert [number in written for number in ("3.25", "4.25", "5.25")] == [told] * 3

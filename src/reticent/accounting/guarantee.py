@@ -16,6 +16,9 @@ Status = Literal["proved", "as_claimed", "none"]
 LETTERS = {"per_attempt": "S", "per_accepted": "C", "naive": "F"}
 """How docs/accounting.md and older files call the routes of selective release."""
 
+HIDDEN = ("per_accepted", "best_trial")
+"""Routes whose proof rests on nobody learning how many attempts, or trials, there were."""
+
 
 @dataclass(frozen=True)
 class Guarantee:
@@ -38,6 +41,11 @@ class Guarantee:
     as_claimed: dict[str, Any] | None = None
     unit: Unit = "example"
     """Whose contribution is hidden: one example's, or all rows of one person."""
+
+    @property
+    def clock_is_private(self) -> bool:
+        """Whether how long it took tells what the proof hides: attempts, or trials. A seeded run is not for release."""
+        return self.route in HIDDEN and not self.seeded
 
     def __str__(self) -> str:
         """One line, epsilon rounded up.

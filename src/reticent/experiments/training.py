@@ -180,8 +180,8 @@ def curve_of(recipe: Recipe, dataset: data.Dataset, out: Path | None) -> Learnin
     if dataset.test is None:
         raise SettingError(f"curve is of test examples, and {recipe.data} has none: leave it out, or give test_data")
     which = "test examples" if recipe.validation is None else dataset.note
-    batch = (dataset.test.x, dataset.test.y)
-    return LearningCurve(batch, out, points=recipe.curve, on=f"{which}; nothing is chosen by them", priced=True)
+    on = CHOSEN_BY if recipe.options.get("judge_on_test") else f"{which}; nothing is chosen by them"
+    return LearningCurve((dataset.test.x, dataset.test.y), out, points=recipe.curve, on=on, priced=True)
 
 
 def _tell_features(done: int, total: int) -> None:

@@ -71,8 +71,10 @@ def plan_of(task: LossTask, batch: Batch) -> SitePlan | None:
     """Give the plan for a task, made once and kept while the model lives; None sends it to the general path.
 
     Of the batch only shapes and types count: the model is tried on made-up or public rows, so that the path it takes
-    tells nothing of the examples.
+    tells nothing of the examples. A loss that takes each example alone has none, and nobody hears of it.
     """
+    if getattr(task.loss, "alone", False):
+        return None
     plans = _plans.setdefault(task.model, {})
     key = _key(task, batch)
     entry = plans.get(key)

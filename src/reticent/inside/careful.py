@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, is_dataclass, replace
-from typing import cast
+from typing import ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -51,6 +51,8 @@ class OneByOne:
 
     loss: Loss
     guard: Watch = nullcontext
+    alone: ClassVar[bool] = True
+    """No plan is made for it: to tell of one would tell of a bad record."""
 
     def __call__(self, model: nn.Module, batch: Batch) -> Tensor:
         """One number for each example."""

@@ -38,7 +38,7 @@ class StepScores:
             for batch in drawn.batches():
                 for choice, length in enumerate(self.lengths):
                     with self.task.flat.moved_to(self.start - length * self.direction):
-                        losses = self.task.loss(self.task.model, batch).double()
+                        losses = self.task.losses(batch).double()
                     scores[choice] -= torch.nan_to_num(losses, nan=self.limit).clamp(0, self.limit).sum().cpu()
         return scores
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import torch
@@ -15,7 +17,7 @@ from reticent.inside.bounds import Bound, enforced
 from reticent.inside.drawn import Drawn
 from reticent.inside.rounding import Running, at_once
 from reticent.inside.settings import RoundSettings
-from reticent.inside.store import examples_in
+from reticent.inside.store import Batch, examples_in
 from reticent.inside.task import Task
 
 
@@ -100,7 +102,8 @@ class LossChange:
 
     def answer(self, drawn: Drawn) -> Tensor:
         """Mean loss here minus mean loss at `before`."""
-        changes = loss_changes(self.task, self.before, drawn)
+        task = self.task  # a mean that is cut is safe whatever one example does to the others
+        changes = loss_changes(task, self.before, drawn, partial(task.loss, task.model))
         mean = changes.sum() / max(len(changes), 1)
         # A loss that is not a number is judged as the worst there is, so that it cannot help a candidate in.
         return torch.nan_to_num(mean, nan=self.limit).clamp(-self.limit, self.limit)
@@ -121,16 +124,16 @@ class LossGain:
 
     def answer(self, drawn: Drawn) -> Tensor:
         """Add up the gains; one that is not a number counts as a full loss."""
-        gains = -loss_changes(self.task, self.before, drawn) / self.limit
+        gains = -loss_changes(self.task, self.before, drawn, self.task.losses) / self.limit
         return torch.nan_to_num(gains, nan=-1.0).clamp(-1, 1).sum()
 
 
-def loss_changes(task: Task, before: Tensor, drawn: Drawn) -> Tensor:
+def loss_changes(task: Task, before: Tensor, drawn: Drawn, losses: Callable[[Batch], Tensor]) -> Tensor:
     """Each example's loss here minus its loss at `before`."""
     changes = [torch.zeros(0, dtype=torch.float64)]
     with torch.no_grad():
         for batch in drawn.batches():
-            here = task.loss(task.model, batch).double()
+            here = losses(batch).double()
             with task.flat.moved_to(before):
-                changes.append((here - task.loss(task.model, batch).double()).cpu())
+                changes.append((here - losses(batch).double()).cpu())
     return torch.cat(changes)

@@ -53,7 +53,7 @@ class Mapped:
 
     Every record is brought to the form of the first readable one by itself, before it meets any other: put together
     first, one record of another type or shape would change all that are drawn with it. One that cannot be read or has
-    another form is a row that counts for nothing.
+    another form is a row that counts for nothing. So the form is public: every guarantee says that it is assumed to be.
     """
 
     def __init__(self, dataset: Dataset[object]):
@@ -77,6 +77,11 @@ class Mapped:
         numbers = index.tolist()
         rows = [None if row is None else fitted(row, self._form) for row in self._rows(numbers)]
         return joined([_nothing(self._form) if row is None else row for row in rows], self._form)
+
+    def odd(self) -> int:
+        """How many count for nothing because they cannot be read or have another form: private."""
+        rows = (self._alone(number) for number in range(len(self)))
+        return sum(row is None or fitted(row, self._form) is None for row in rows)
 
     def _rows(self, numbers: list[int]) -> list[Batch | None]:
         many = getattr(self._dataset, "__getitems__", None)

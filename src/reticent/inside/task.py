@@ -11,8 +11,13 @@ from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 
 from reticent.errors import ModelError, require
+from reticent.gradients.batches import chunks, size
+from reticent.gradients.grouped import rows_each
 from reticent.inside.diagnostics import Diagnostics
 from reticent.inside.store import Batch
+
+COMPANY = 64
+"""Among so many others a row is seen at least, before the run."""
 
 _WRAPPERS = ("DistributedDataParallel", "DataParallel", "FullyShardedDataParallel")
 
@@ -142,3 +147,13 @@ class Task:
     def __post_init__(self) -> None:
         limit = self.max_physical_batch_size
         require(limit is None or limit >= 1, f"max_physical_batch_size must be 1 or more, not {limit}")
+
+    @property
+    def together(self) -> int:
+        """Among so many rows a row is checked to be the same as alone: no more are evaluated at once by `losses`."""
+        return min(max(COMPANY, self.max_physical_batch_size or 0), 4 * COMPANY)
+
+    def losses(self, batch: Batch) -> Tensor:
+        """The loss of each example, for sums in which it must be its own: gradients are followed, this is checked."""
+        parts = chunks(batch, size(batch), max(1, self.together // rows_each(batch)))
+        return torch.cat([self.loss(self.model, part) for part in parts])

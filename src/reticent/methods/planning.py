@@ -32,6 +32,7 @@ from reticent.methods.claiming import claim_of
 from reticent.methods.method import Method
 from reticent.methods.solving import tally
 
+FORM = "the form of the examples, their types and shapes, is public: that of the first, where they are records"
 APART = "the model and its loss treat examples apart: checked before and during the run, not proved"
 
 
@@ -112,6 +113,7 @@ class Plan:
             ),
             assumptions=(
                 self._known(),
+                FORM,
                 *assumes,
                 APART,
                 *proof.assumptions,

@@ -77,8 +77,10 @@ class PublicHoldout:
         return next((loss for of, at, loss in self._known if of is task and torch.equal(at, place)), None)
 
     def _loss(self, task: Task) -> float:
+        """The mean loss, with the same dropout whenever it is asked for: what is remembered must be no other."""
         device = task.flat.vector.device
-        with torch.no_grad():
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(0)
             pairs = zip(torch.split(self.x, 1024), torch.split(self.y, 1024), strict=True)
             total = sum(float(task.loss(task.model, (x.to(device), y.to(device))).double().sum()) for x, y in pairs)
         return total / len(self.y)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import ClassVar, Literal
 
@@ -74,6 +74,13 @@ class Result:
     machine: Machine | None = None
     command: str | None = None
     """What made it, where results were collected for publication."""
+
+    def __post_init__(self) -> None:
+        """Forget how long it took where that tells what the guarantee hides."""
+        if self.guarantee.clock_is_private:
+            timeless = None if self.effort is None else replace(self.effort, wall_seconds=None, cpu_seconds=None)
+            object.__setattr__(self, "seconds", None)
+            object.__setattr__(self, "effort", timeless)
 
     @property
     def done(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,8 @@ from reticent.accounting import Event, Gaussian, Ledger, Planned
 from reticent.errors import SettingError
 from reticent.evaluating import evaluate, predict
 from reticent.inside import Everyone, GaussianNoise, Randomness, RightAnswers, RoundSettings, Store, Vault, as_store
+from reticent.inside.careful import Watch
+from reticent.inside.guard import Guard
 from reticent.inside.store import blank
 
 
@@ -80,7 +83,9 @@ class PrivateJudges:
         """Refuse what cannot be scored, as made-up rows show it."""
         match blank(self.store.take(np.zeros(1, np.int64)), rows=2):
             case [Tensor() as x, Tensor() as y] if y.ndim == 1 and not y.is_floating_point():
-                answer = predict(model, x)
+                answer = predict(model, x)  # what a model makes in its first pass is not of the examples
+                with Guard(model)():
+                    predict(model, x)
                 if answer.ndim == 2 and answer.shape[1] > 1:
                     return
         raise SettingError(
@@ -105,7 +110,8 @@ class PrivateJudges:
         first = None if model is None else next(model.parameters(), None)
         device = "cpu" if first is None else first.device
         allowed = Planned(self.events)
-        return Vault(self.store, randomness=randomness, ledger=Ledger(), allowance=allowed, device=device)
+        guard: Watch = nullcontext if model is None else Guard(model)
+        return Vault(self.store, randomness=randomness, ledger=Ledger(), allowance=allowed, device=device, guard=guard)
 
 
 Judges = PublicJudges | PrivateJudges

@@ -7,7 +7,7 @@ import functools
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import BuiltinMethodType, CodeType, FunctionType, MethodType, ModuleType
 
 import torch
 from torch import Tensor, nn
@@ -67,8 +67,7 @@ def walk(model: nn.Module, loss: object = None, *, trained: bool = False) -> Rea
     ['bias', 'log.seen.0', 'weight']
     """
     modules = list(model.named_modules())
-    hooks = (everywhere._global_forward_pre_hooks, everywhere._global_forward_hooks)
-    waiting: list[tuple[Where, object]] = [(Where("a hook of all modules"), hooks)]
+    waiting: list[tuple[Where, object]] = [(Where("a hook of all modules"), _hooks_of_all_modules())]
     waiting += [(Where(f"the loss ({_kind(loss)})"), loss)]
     waiting += [(Where(f"module {path!r} ({_kind(module)})"), module) for path, module in reversed(modules)]
     met = {id(thing): thing for _, thing in waiting}
@@ -88,6 +87,16 @@ def walk(model: nn.Module, loss: object = None, *, trained: bool = False) -> Rea
                 met[id(value)] = value
                 waiting.append((Where(step, where), value))
     return reached
+
+
+def _hooks_of_all_modules() -> tuple[object, ...]:
+    """What runs in every module's passes, forward and backward."""
+    return (
+        everywhere._global_forward_pre_hooks,
+        everywhere._global_forward_hooks,
+        everywhere._global_backward_pre_hooks,
+        everywhere._global_backward_hooks,
+    )
 
 
 def _kind(thing: object) -> str:
@@ -115,6 +124,8 @@ def _steps(where: Where, thing: object, reached: Reached) -> Iterator[Step]:
         yield from _of_function(where, thing, reached) if _open(thing) else ()
     elif isinstance(thing, MethodType):
         yield from (("", thing.__func__), ("", thing.__self__))
+    elif isinstance(thing, BuiltinMethodType):  # such as the append of a list
+        yield "", thing.__self__
     elif isinstance(thing, functools.partial):
         yield from (("", thing.func), ("", thing.args), ("", thing.keywords))
     elif isinstance(thing, staticmethod | classmethod):
@@ -147,6 +158,8 @@ def _of_object(where: Where, thing: object, reached: Reached) -> Iterator[Step]:
     table = getattr(thing, "__dict__", None)
     if isinstance(table, dict):
         yield "", table
+    if isinstance(thing, Tensor):  # as a parameter has, by which people watch gradients
+        yield "hooks", thing._backward_hooks
     if isinstance(thing, nn.Module):  # a scripted one keeps them elsewhere
         yield from (*thing.named_parameters(recurse=False), *thing.named_buffers(recurse=False))
     own = [name for kind in type(thing).__mro__ if _open(kind) for name in _slots(kind)]

@@ -13,6 +13,8 @@ from reticent.accounting.pricing import Price
 
 Status = Literal["proved", "as_claimed", "none"]
 
+PRIVATE_TIMES = ("per_accepted", "filter")
+"""Routes on which time tells of the examples: attempts that are hidden, and draws or noise that follow their norms."""
 LETTERS = {"per_attempt": "S", "per_accepted": "C", "naive": "F"}
 """How docs/accounting.md and older files call the routes of selective release."""
 
@@ -52,6 +54,15 @@ class Guarantee:
         how = {"proved": f"proved ({self.accountant.upper()})", "as_claimed": "as claimed by the paper"}[self.status]
         line = f"({round_up(self.epsilon)}, {delta_up(self.delta)})-DP, {in_words(self.adjacency, self.unit)}, {how}"
         return line + ("; seeded: for reproduction, not for release" if self.seeded else "")
+
+    @property
+    def time_is_private(self) -> bool:
+        """Whether nobody may learn how long the run took; a seeded run is not for release anyway.
+
+        >>> Guarantee("proved", 1.0, 1e-5, route="per_accepted").time_is_private
+        True
+        """
+        return self.route in PRIVATE_TIMES and not self.seeded
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data; an infinite number is null.

@@ -172,10 +172,15 @@ def in_words(result: Result) -> str:
             f"accuracy   {said}",
             f"guarantee  {result.guarantee}",
             *_claimed(result),
-            f"rounds     {result.rounds}, kept {result.kept}, {result.seconds or 0.0:.1f} s",
+            f"rounds     {result.rounds}, kept {result.kept}, {took(result.seconds)}",
             *([f"written to {result.out}"] if result.out else []),
         ]
     )
+
+
+def took(seconds: float | None) -> str:
+    """How long something took, where that may be said."""
+    return "time not told" if seconds is None else f"{seconds:.1f} s"
 
 
 def _claimed(result: Result) -> list[str]:

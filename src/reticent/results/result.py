@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import ClassVar, Literal
 
@@ -74,6 +74,13 @@ class Result:
     machine: Machine | None = None
     command: str | None = None
     """What made it, where results were collected for publication."""
+
+    def __post_init__(self) -> None:
+        """A time that must stay private is not told; nor that of a run that did not get to say whether it must."""
+        if self.guarantee.time_is_private or not self.done:
+            object.__setattr__(self, "seconds", None)
+            if self.effort is not None:
+                object.__setattr__(self, "effort", replace(self.effort, wall_seconds=None, cpu_seconds=None))
 
     @property
     def done(self) -> bool:

@@ -124,8 +124,8 @@ def fit(
     )
     ready.release(size, seed, folder)  # only now: what the plan refuses must not have been released
     curve = LearningCurve(None if validation is None else everything(validation, model), folder)
+    run.tellers.append(curve)
     for step in run:
-        curve(run, step)
         if progress is not None:
             progress(run, step)
     about = {**ready.about, "loss": about_loss(run.loss), **settled.to_json()}

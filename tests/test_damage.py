@@ -92,7 +92,7 @@ def test_a_run_does_not_go_on_with_a_ledger_that_was_changed(begun: Path, change
 
 
 def test_a_ledger_that_the_plan_does_not_know_is_refused_also_by_a_checkpoint_that_fits_it(begun: Path) -> None:
-    ledger, path = begun / "ledger.jsonl", begun / "checkpoint.safetensors"
+    ledger, path = begun / "ledger.jsonl", begun / "private" / "checkpoint.safetensors"
     chained_anew(ledger, lambda entry: replace(entry, event=LOUD))
     tree = checkpoint.read(path)
     tree["ledger"] = Ledger(ledger).mark().to_json()
@@ -102,7 +102,7 @@ def test_a_ledger_that_the_plan_does_not_know_is_refused_also_by_a_checkpoint_th
 
 
 def test_a_ledger_without_a_checkpoint_is_not_begun_anew(begun: Path) -> None:
-    (begun / "checkpoint.safetensors").unlink()
+    (begun / "private" / "checkpoint.safetensors").unlink()
     with pytest.raises(ResumeError, match="no checkpoint to go on from"):
         a_run(begun)
 
@@ -165,7 +165,9 @@ def test_a_bit_that_flipped_in_a_checkpoint_is_named(tmp_path: Path) -> None:
     found = checkpoint.read(path)
     for place in range(len(whole)):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 2]) + whole[place + 1 :])
-        with pytest.raises(ResumeError, match=r"checkpoint\.safetensors (is damaged|cannot be read|was written by)"):
+        with pytest.raises(
+            ResumeError, match=r"cannot read .*checkpoint|checkpoint\.safetensors (is damaged|was written)"
+        ):
             checkpoint.read(path)
     path.write_bytes(whole)
     assert str(checkpoint.read(path)) == str(found)
@@ -183,7 +185,7 @@ def test_a_checkpoint_of_an_older_version_is_read_with_a_note(tmp_path: Path) ->
         assert checkpoint.read(path)["number"] == 3
     meta["tree"] = json.dumps({"tensor": ["0"]})
     path.write_bytes(save({"0": tensor}, metadata=meta))
-    with pytest.warns(FileWarning), pytest.raises(ResumeError, match="damaged, or not ours"):
+    with pytest.warns(FileWarning), pytest.raises(ResumeError, match=r"cannot read .*checkpoint"):
         checkpoint.read(path)
 
 

@@ -116,9 +116,9 @@ def test_a_run_that_is_over_keeps_no_secret(tmp_path: Path, method: str) -> None
     settings: dict[str, Any] = {"budget": Budget(3.0, 1e-5)} if method == "dpis" else {}
     made = {"dpsgd": rt.methods.dpsgd(noise_multiplier=1.0), "dpis": rt.methods.dpis(), "dpsur": HIDDEN}[method]
     run = a_run(made, tmp_path, seed=None, **settings)
-    assert checkpoint.read(tmp_path / "checkpoint.safetensors")["randomness"]["key"]
+    assert checkpoint.read(tmp_path / "private" / "checkpoint.safetensors")["randomness"]["key"]
     list(run)
-    left = checkpoint.read(tmp_path / "checkpoint.safetensors")
+    left = checkpoint.read(tmp_path / "private" / "checkpoint.safetensors")
     assert not {"randomness", "examples", "memory"} & left.keys()
     again = a_run(made, tmp_path, seed=None, resume=True, **settings)
     assert again.over

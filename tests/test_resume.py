@@ -193,7 +193,7 @@ def test_a_full_disk_is_a_clear_error_and_the_old_checkpoint_stays(tmp_path: Pat
 
 def test_checkpoints_are_for_the_owner_only_and_hold_no_pickle(tmp_path: Path) -> None:
     advance(small(tmp_path), 1)
-    path = tmp_path / "checkpoint.safetensors"
+    path = tmp_path / "private" / "checkpoint.safetensors"
     assert path.stat().st_mode & 0o077 == 0
     header = json.loads(path.read_bytes()[8 : 8 + int.from_bytes(path.read_bytes()[:8], "little")])
     assert "__metadata__" in header

@@ -13,103 +13,72 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
-from safetensors.torch import save
 from torch import Tensor
 
 from reticent.errors import FileWarning, ResumeError, unwritable
+from reticent.files import PRIVATE, clear_unfinished, make_folder, private_folder, stored_at, sync
 from reticent.holding import Hold
+from reticent.reading import reading
+from reticent.tensors import SEAL, digest_of, read_tensors, write_sealed
 
-VERSION = 2
-"""Of the files that are written; those of version 1 have no checksum."""
+VERSION = 3
+"""Of the files that are written; those of version 1 have no checksum, those of version 2 another."""
+CHECKPOINT, ROUNDS = "checkpoint.safetensors", "rounds.jsonl"
+"""What a run goes on from, in its private folder, and what is told of its rounds, beside it."""
+SHARE = 0.05
+"""At most this much of the time goes into checkpoints."""
+_REMEDY = "Bring it back from a copy of this very folder's file, or start again in another folder."
 
 
 def write(path: Path, tree: dict[str, Any]) -> None:
     """Write a tree of tensors, numbers, strings and bytes; readable by the owner only, since a secret key is in it."""
-    tensors: dict[str, Tensor] = {}
-    shape = json.dumps(_pack(tree, tensors))
-    meta = {"version": str(VERSION), "tree": shape, "sha256": _digest(shape, tensors)}
-    replace_file(path, save(tensors, metadata=meta), mode=0o600)
+    PackedTree(tree).write(path)
+
+
+class PackedTree:
+    """A tree as a file holds it: tensors apart, the rest in words. With `copy` it is what it was at this moment."""
+
+    def __init__(self, tree: dict[str, Any], *, copy: bool = False):
+        self._tensors: dict[str, Tensor] = {}
+        self._shape = json.dumps(_pack(tree, self._tensors))
+        if copy:
+            self._tensors = {name: part.detach().clone() for name, part in self._tensors.items()}
+
+    def write(self, path: Path) -> None:
+        """Write it; the checksum is part of the file."""
+        write_sealed(path, self._tensors, {"version": str(VERSION), "tree": self._shape})
 
 
 def read(path: Path) -> dict[str, Any]:
     """The tree that `write` wrote; refuses a file with a single bit changed."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            meta = file.metadata() or {}
-            if meta.get("version") not in ("1", str(VERSION)):
-                raise ResumeError(f"{path} was written by another version of Reticent (format {meta.get('version')})")
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
-    except ResumeError:
-        raise
-    except Exception as error:
-        raise ResumeError(f"{path} cannot be read: {error}. {_REMEDY}") from error
+    tensors, meta = read_tensors(path, _REMEDY)
+    if meta.get("version") not in ("1", "2", str(VERSION)):
+        raise ResumeError(f"{path} was written by another version of Reticent (format {meta.get('version')})")
     shape = meta.get("tree", "")
-    if meta["version"] == "1":
+    if meta["version"] == "1" and SEAL not in meta:
         warnings.warn(f"{path} is from an older version, without a checksum: it is taken as it is", FileWarning, 2)
-    elif meta.get("sha256") != _digest(shape, tensors):
+    elif meta.get(SEAL) != _digest(meta, tensors):
         raise ResumeError(f"{path} is damaged: its checksum is not that of what is in it. {_REMEDY}")
-    try:
+    with reading(path, _REMEDY, error=ResumeError):
         return dict(_unpack(json.loads(shape), tensors))
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
-        raise ResumeError(f"{path} is damaged, or not ours: {error}. {_REMEDY}") from error
 
 
-_REMEDY = "Bring it back from a copy of this very folder's file, or start again in another folder."
-
-
-def _digest(shape: str, tensors: Mapping[str, Tensor]) -> str:
+def _digest(meta: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
     """A hash of everything that is stored: the tree, and every tensor with its name, kind and shape."""
-    found = hashlib.sha256(shape.encode())
+    if meta["version"] != "2":
+        return digest_of(tensors, meta)
+    found = hashlib.sha256(meta.get("tree", "").encode())
     for name, part in sorted(tensors.items()):
         found.update(json.dumps([name, str(part.dtype), list(part.shape)]).encode())
         found.update(part.contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return found.hexdigest()
 
 
-def replace_file(path: Path, data: bytes, *, mode: int = 0o644) -> None:
-    """Write a file so that a crash leaves either the old one or the new one, whole and on disk."""
-    new = path.with_name(path.name + ".new")
-    try:
-        handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(new, path)
-        _sync(path.parent)  # or a power cut could bring the old name back
-    except OSError as error:
-        raise unwritable(path, error) from error
-
-
-def make_folder(path: Path) -> None:
-    """Make a folder, and those above it, if it is not there; its name is on disk, and theirs."""
-    missing = [place for place in (path, *path.parents) if not place.exists()]
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        for place in missing or [path]:
-            _sync(place.absolute().parent)
-    except OSError as error:
-        raise unwritable(path, error) from error
-
-
-def _sync(folder: Path) -> None:
-    """Put the names in a folder on disk; one that may not be read is not ours to put there."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except PermissionError:
-        return
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def _pack(value: Any, tensors: dict[str, Tensor]) -> Any:
     """JSON for a tree, with tensors moved aside; every other kind is told apart by a one-key dict."""
     if isinstance(value, Tensor):
         name = str(len(tensors))
-        tensors[name] = value.detach().cpu().contiguous().clone()
+        tensors[name] = value
         return {"tensor": name}
     if isinstance(value, dict):
         return {"dict": [[_pack(key, tensors), _pack(part, tensors)] for key, part in value.items()]}
@@ -152,20 +121,28 @@ def refuse_changes(before: dict[str, Any], now: dict[str, Any]) -> None:
             )
 
 
+def checkpoint_of(folder: Path) -> Path:
+    """Where the checkpoint of the run in a folder is."""
+    return stored_at(folder, CHECKPOINT)
+
+
 class Folder:
     """Where a run keeps its ledger and its checkpoint."""
 
     def __init__(self, path: Path, *, resume: bool, seconds: float):
-        self._seconds, self._written, self._claimed = seconds, time.monotonic(), False
+        self._seconds, self._written, self._claimed, self._cost = seconds, time.monotonic(), False, 0.0
+        self._failed: list[Exception] = []
+        self._path = path
         self.ledger = path / "ledger.jsonl"
-        self._checkpoint = path / "checkpoint.safetensors"
         make_folder(path)
-        if self._checkpoint.exists() and not resume:
+        if checkpoint_of(path).exists() and not resume:
             raise ResumeError(f"{path} holds a run already: resume it (resume=True, --resume) or give another folder")
         try:
             self._hold = Hold(path)
         except OSError as error:
             raise unwritable(path, error) from error
+        clear_unfinished(path)
+        clear_unfinished(path / PRIVATE)
 
     def refuse_if_lost(self) -> None:
         """Refuse to go on where another run of this process does."""
@@ -173,30 +150,66 @@ class Folder:
 
     def release(self) -> None:
         """Let others in: the run is over."""
+        self._wait()
         self._hold.release()
 
     def due(self) -> bool:
-        """Whether it is time for the next checkpoint."""
-        return time.monotonic() - self._written >= self._seconds
+        """Whether it is time for the next checkpoint: as often as asked for, if that takes a small share of the time.
 
-    def write(self, tree: dict[str, Any]) -> None:
-        """Write the checkpoint; with a key in it, only into a folder that is claimed."""
+        Asked for after no seconds at all, there is one after every round, whatever it costs.
+        """
+        pause = max(self._seconds, self._cost / SHARE) if self._seconds else 0.0
+        return time.monotonic() - self._written >= pause and not self._hold.busy()
+
+    def write(self, tree: dict[str, Any], *, behind: bool = False) -> None:
+        """Write the checkpoint; with a key in it, only into a folder that is claimed.
+
+        `behind`: what the tree holds now is written while the run goes on. A crash before that is done leaves the
+        checkpoint before, from which the same rounds come again, charged once.
+        """
         self.refuse_if_lost()
+        self._wait()
+        start = time.monotonic()
         self._claim_for(tree)
-        write(self._checkpoint, tree)
+        sync(self._path / ROUNDS)  # a round that the checkpoint knows of is not told of again
+        behind = behind and self._seconds > 0
+        packed = PackedTree(tree, copy=behind)
+        private_folder(self._path)
+        if behind:
+            self._hold.meanwhile(lambda: self._put_or_remember(packed, start))
+        else:
+            self._put(packed, start)
+
+    def _put(self, packed: PackedTree, start: float) -> None:
+        packed.write(self._path / PRIVATE / CHECKPOINT)
+        (self._path / CHECKPOINT).unlink(missing_ok=True)  # where older versions had it
         self._written = time.monotonic()
+        self._cost = self._written - start
+
+    def _put_or_remember(self, packed: PackedTree, start: float) -> None:
+        try:
+            self._put(packed, start)
+        except Exception as error:
+            self._failed.append(error)
+
+    def _wait(self) -> None:
+        """Wait for what is being written; what kept it from being written is told here."""
+        self._hold.wait()
+        if self._failed:
+            raise self._failed.pop()
 
     def read(self) -> dict[str, Any] | None:
         """The checkpoint, if there is one; with a key in it, not from a copy of the folder."""
-        if not self._checkpoint.exists():
+        path = checkpoint_of(self._path)
+        if not path.exists():
             return None
-        tree = read(self._checkpoint)
+        tree = read(path)
         self._claim_for(tree)
         return tree
 
     def _claim_for(self, tree: dict[str, Any]) -> None:
         if "randomness" in tree and not self._claimed:
-            claim(self._checkpoint.parent)
+            claim(self._path)
             self._claimed = True
 
 

@@ -14,11 +14,11 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from reticent.checkpoint import make_folder, replace_file
 from reticent.data.loading.opening import STORED
 from reticent.data.tables import encoding
 from reticent.data.tables.schema import Schema
 from reticent.errors import ModelError, SettingError
+from reticent.files import make_folder, replace_file
 from reticent.models.activations import TemperedSigmoid
 from reticent.models.normalising import Centre, Fill, PublicNormalise
 from reticent.snippet import READING, SNIPPET

@@ -103,8 +103,7 @@ def fit(
     warn_of_missing(found, filled=places)
     loss = _chosen_loss(model, found, probes) if loss is None else loss
     if check_data:
-        _check_forms(found)
-        _check_labels(model, examples, loss)
+        _check(model, examples, loss, found)
     task = about_loss(per_example(loss, model, *readable(found, model, probes)[1:]))["task"]
     budget, settled = _settled(asked_for, chosen, len(found) if size is None else size, task)
     settings = settled.settings
@@ -127,13 +126,12 @@ def fit(
     )
     ready.release(size, seed, folder)  # only now: what the plan refuses must not have been released
     curve = LearningCurve(None if validation is None else everything(validation, model), folder)
+    run.tellers.append(curve)
     for step in run:
-        curve(run, step)
         if progress is not None:
             progress(run, step)
     about = {**ready.about, "loss": about_loss(run.loss), **settled.to_json()}
-    took = time.perf_counter() - began
-    call = Call(asked_for, start, run.plan, settled, run.loss, run.ledger, curve.told(), took)
+    call = Call(asked_for, start, run.plan, settled, run.loss, run.ledger, curve.told(), time.perf_counter() - began)
     trained = replace(Trained.of(run, about, getattr(examples, "preprocessing", None)), call=call)
     if folder is not None:
         trained.save(folder)
@@ -175,8 +173,9 @@ def _check_forms(examples: Store) -> None:
         )
 
 
-def _check_labels(model: nn.Module, examples: Any, loss: LossLike) -> None:
-    """Labels outside what the model can answer would only fail in the middle of the run."""
+def _check(model: nn.Module, examples: Any, loss: LossLike, found: Store) -> None:
+    """Forms and labels that the model cannot answer for would count for nothing, or fail in the middle of the run."""
+    _check_forms(found)
     store, rows, _ = readable(examples, model)
     wanted = per_example(loss, model, rows)
     if not (wanted is cross_entropy or (isinstance(wanted, Paired) and wanted.kind == "classes")):

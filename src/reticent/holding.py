@@ -5,7 +5,9 @@ from __future__ import annotations
 import fcntl
 import os
 import weakref
+from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 
 from reticent.errors import ResumeError
 
@@ -27,6 +29,7 @@ class Hold:
         if before is not None:
             before.release(lost=True)
         self._lost = False
+        self._worker: Thread | None = None
         handle = os.open(folder / "run.lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -44,8 +47,24 @@ class Hold:
 
     def release(self, *, lost: bool = False) -> None:
         """Let go of the folder; `lost`: because another run has taken it over."""
+        self.wait()
         self._lost = self._lost or lost
         self._close()
+
+    def meanwhile(self, work: Callable[[], None]) -> None:
+        """Do something in the folder while the run goes on; nobody else gets the folder before it is done."""
+        self._worker = Thread(target=work)
+        self._worker.start()
+
+    def busy(self) -> bool:
+        """Whether that is being done."""
+        return self._worker is not None and self._worker.is_alive()
+
+    def wait(self) -> None:
+        """Wait until it is done."""
+        if self._worker is not None:
+            self._worker.join()
+            self._worker = None
 
     def refuse_if_lost(self) -> None:
         """Refuse to go on where another run of this process does."""

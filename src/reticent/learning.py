@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +10,12 @@ import torch
 from torch import Tensor
 
 from reticent.call import classified
-from reticent.checkpoint import replace_file
 from reticent.evaluating import predict
+from reticent.files import replace_file
 from reticent.inside import Batch
 from reticent.results import Learning
-from reticent.results.fields import Fields, read_json
+from reticent.results.fields import Fields
+from reticent.results.sealing import read_sealed, seal
 from reticent.run import Run, Step
 
 POINTS = 20
@@ -64,7 +64,7 @@ class LearningCurve:
         epsilon, claimed = _spent(run) if self._priced else (None, None)
         self._points[step.number] = _Point(self._judged(run), epsilon, claimed)
         if self._path is not None and (told := self.told()) is not None:
-            replace_file(self._path, json.dumps(told.to_json()).encode())
+            replace_file(self._path, seal(told.to_json()))
 
     def told(self) -> Learning | None:
         """The curve so far; None without examples."""
@@ -85,7 +85,7 @@ class LearningCurve:
         """What was seen before this round by a process that is gone."""
         if self._path is None or not self._path.exists():
             return {}
-        stored = Learning.from_json(Fields(read_json(self._path), str(self._path)))
+        stored = Learning.from_json(Fields(read_sealed(self._path), str(self._path)))
         self._of, epsilon, claimed = stored.of, dict(stored.epsilon), dict(stored.claimed)
         return {
             at: _Point(value, epsilon.get(at), claimed.get(at))

@@ -27,7 +27,7 @@ def refuse_other_ledger(ledger: Ledger, stored: Mapping[str, Any] | None, plan: 
         if len(ledger):
             raise ResumeError(
                 f"{ledger.path} holds {len(ledger)} releases, but there is no checkpoint to go on from: bring back "
-                "checkpoint.safetensors, or start a new run in another folder"
+                "private/checkpoint.safetensors, or start a new run in another folder"
             )
         return
     number = refuse_lost(ledger, stored)

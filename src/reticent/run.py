@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -109,6 +109,7 @@ class Run:
         self.model, self.optimizer, self.scheduler = model, optimizer, scheduler
         self._standing, self._average = Standing(self.plan.settings), TailAverage(average_last, self.plan.rounds)
         self._diagnostics, self._watched = Diagnostics() if private_diagnostics else None, False
+        self.tellers: list[Callable[[Run, Step], None]] = []
         self.loss = per_example(loss, model, made_up, probes)
         self._task = Task(model, loss_of(found, self.loss), Flat(model), max_physical_batch_size, self._diagnostics)
         refuse_unusable(optimizer, scheduler, self._task.flat, self.plan)
@@ -215,11 +216,12 @@ class Run:
             self.save()  # the trial has rolled the round back; a replay gives the same values, charged once
             raise
         self._average.take(self.number, self._task.flat.vector)
-        if self.number == self.plan.rounds and self._average.value is not None:
-            self._task.flat.vector.copy_(self._average.value)
+        step = Step(self.number, kept=self.kept > before.kept)
+        for tell in self.tellers:  # before the checkpoint, since a round that it knows of is not run again
+            tell(self, step)
         if self._folder is not None and (self._folder.due() or self.number == self.plan.rounds):
-            self.save()
-        return Step(self.number, kept=self.kept > before.kept)
+            self.save(behind=not self.over)
+        return step
 
     # -- what it promises ----------------------------------------------------------------------------------------
 
@@ -255,10 +257,7 @@ class Run:
         return self._diagnostics.records()
 
     def watch(self, replay: Sequence[Opening] = ()) -> Probe:
-        """For audits: a probe of all that passes the door; from now on the run refuses to state a guarantee.
-
-        With a `replay` of what another run released, the same comes out here.
-        """
+        """For audits: a probe of all that passes the door (or of what another run released); no guarantee then."""
         if self._folder is not None or self.bill.reservation is not None:
             raise SettingError("a watched run is a test and must not be stored: make it without a folder or a dataset")
         self._watched = True
@@ -266,8 +265,8 @@ class Run:
 
     # -- stopping and resuming -----------------------------------------------------------------------------------
 
-    def save(self) -> None:
-        """Write a checkpoint, if the run has a folder: with its secret key until the run is over, then without."""
+    def save(self, *, behind: bool = False) -> None:
+        """Write a checkpoint (`behind`: while the run goes on); with the secret key until the run is over."""
         if self._folder is None:
             return
         secret = {"randomness": self._randomness.state(), "examples": self._examples, "memory": self._vault.memory}
@@ -282,7 +281,7 @@ class Run:
             "optimizer": self.optimizer.state_dict(),
             "scheduler": self.scheduler.state_dict() if self.scheduler is not None else None,
         }
-        self._folder.write(tree)
+        self._folder.write(tree, behind=behind)
         if self.over:
             self._folder.release()
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, overload
 
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
-from safetensors.torch import save
 from torch import Tensor, nn
 
 from reticent.accounting import Guarantee, Spending
@@ -21,7 +20,6 @@ from reticent.accounting.lineage import UNKNOWN_LINEAGE, Lineage
 from reticent.call import Call
 from reticent.certificate import CARD, WEIGHTS, Card, Charged, read_card
 from reticent.certificate.card import LEDGERS, digest_of
-from reticent.checkpoint import make_folder, replace_file
 from reticent.data import Preprocessing
 from reticent.data.features.extractors import features_of
 from reticent.data.loading.npz import ArraySchema
@@ -30,11 +28,13 @@ from reticent.data.preprocessing import said_by
 from reticent.data.tables.frames import DataFrame
 from reticent.errors import DataError, FileWarning, ResumeError
 from reticent.evaluating import evaluate, predict
+from reticent.files import make_folder, replace_file
 from reticent.models import Blueprint
 from reticent.normalised import built_around
 from reticent.origins import mark, refuse_trained_on
 from reticent.results.fields import Fields
 from reticent.run import Run
+from reticent.tensors import write_tensors
 
 if TYPE_CHECKING:
     from reticent.audits.verdict import RunReport
@@ -164,13 +164,13 @@ class Trained:
         refuse_trained_on(self.model, self.lineage)
         make_folder(path)
         ledgers = self._ledgers(path)
-        weights = {name: part.detach().cpu().contiguous().clone() for name, part in self.model.state_dict().items()}
-        files = {WEIGHTS: save(weights), **(self._told(path) if beside is None else beside)}
+        files = dict(self._told(path) if beside is None else beside)
         if self.preprocessing is not None:
             files[STORED] = json.dumps(self.preprocessing.to_json(), indent=2).encode()
         for name, data in files.items():
             replace_file(path / name, data)
-        sums = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()} | ledgers
+        sums = {WEIGHTS: write_tensors(path / WEIGHTS, self.model.state_dict(), {})} | ledgers
+        sums |= {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
         card = Card(
             guarantee=self.guarantee,
             rounds=self.rounds,

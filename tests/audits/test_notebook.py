@@ -16,6 +16,7 @@ from reticent.errors import DataError, ReticentError, UnknownName
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.training import train
 from reticent.results import read_result
+from reticent.results.sealing import read_sealed
 
 
 @pytest.fixture(scope="module")
@@ -53,13 +54,13 @@ def test_attack_run_finds_what_the_command_finds(run: Path, tmp_path: Path) -> N
     assert report.canaries is not None
     words = ("--attacks", "loss,lira", "--models", "4", "--records", "50", "--canaries", "20")
     assert through_json(report.to_json()) == said("attack", str(run), *words, "--out", str(tmp_path / "theirs"))
-    assert json.loads((tmp_path / "mine" / "attack.json").read_text()) == through_json(report.to_json())
+    assert read_sealed(tmp_path / "mine" / "attack.json") == through_json(report.to_json())
 
 
 def test_an_attack_that_nobody_knows_is_refused_before_anything_is_trained(run: Path) -> None:
     with pytest.raises(UnknownName, match="lyra"):
         rt.attacks.attack_run(run, attacks=["lyra"])
-    assert not (run / "attack").exists()
+    assert not (run / "private" / "attack").exists()
 
 
 SEEDED = ("stored ledger", "one run", "sensitivity", "step at rate 1", "step at rate 0.5")
@@ -78,7 +79,7 @@ def test_audit_run_finds_what_the_command_finds(run: Path) -> None:
     assert report.verdict == "consistent"
     assert report.lower < report.upper <= 3.0 < report.step.upper
     assert sorted(told, key=str) == sorted(report.findings, key=str)
-    kept = json.loads((run / "audit.json").read_text())
+    kept = read_sealed(run / "private" / "audit.json")
     assert kept == through_json(report.to_json())
     assert seeded(kept) == seeded(said("audit", str(run), "--runs", "20", "--canaries", "100", "--seed", "0"))
 

@@ -56,7 +56,7 @@ def test_a_run_that_would_pass_the_cap_never_starts(blobs: Pair, dataset: Datase
     with pytest.raises(BudgetSpent, match=r"has 1.0 % of its cap of epsilon 8 left.*nothing was charged or released"):
         a_run(blobs, dataset, tmp_path, rounds=40)
     assert len(dataset.history()) == 1
-    assert not (tmp_path / "checkpoint.safetensors").exists()
+    assert not (tmp_path / "private" / "checkpoint.safetensors").exists()
     a_run(blobs, dataset, tmp_path)  # the folder is as good as new
     assert len(dataset.history()) == 2
 
@@ -107,7 +107,7 @@ def test_a_run_goes_on_with_its_own_charge_only(
 
 def test_a_folder_that_lost_its_checkpoint_is_no_free_run(blobs: Pair, dataset: DatasetBudget, tmp_path: Path) -> None:
     list(a_run(blobs, dataset, tmp_path))
-    for name in ("checkpoint.safetensors", "ledger.jsonl"):
+    for name in ("private/checkpoint.safetensors", "ledger.jsonl"):
         (tmp_path / name).unlink()
     with pytest.raises(ResumeError, match="its checkpoint is gone"):
         a_run(blobs, dataset, tmp_path)

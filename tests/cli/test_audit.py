@@ -36,7 +36,9 @@ def stored(path: Path) -> dict[str, Any]:
     def refuse(constant: str) -> None:
         raise AssertionError(f"{path} holds {constant}")
 
-    return dict(json.loads(path.read_text(), parse_constant=refuse))
+    found = dict(json.loads(path.read_text(), parse_constant=refuse))
+    assert found.pop("sha256")
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -81,22 +83,24 @@ def test_a_stored_run_is_audited_with_canaries(run: Path) -> None:
     assert answer["lower"] < answer["upper"]
     assert [finding["probe"] for finding in answer["findings"]][:2] == ["stored ledger", "one run"]
     assert answer["name"] == "one run, 100 canaries"
-    assert stored(run / "audit.json") == {name: value for name, value in answer.items() if name != "planted"}
+    assert stored(run / "private" / "audit.json") == {
+        name: value for name, value in answer.items() if name != "planted"
+    }
 
 
 def test_what_a_planted_bug_did_is_not_kept_as_an_audit_of_the_run(run: Path, tmp_path: Path) -> None:
     shutil.copytree(run, tmp_path / "run", ignore=shutil.ignore_patterns("audit.json", "attack"))
     words = ("audit", str(tmp_path / "run"), "--runs", "20", "--canaries", "0", "--seed", "0")
     assert ask(*words, "--plant", "no-noise")[0] == 1
-    assert not (tmp_path / "run" / "audit.json").exists()
+    assert not (tmp_path / "run" / "private" / "audit.json").exists()
     assert ask(*words)[0] == 0
-    assert stored(tmp_path / "run" / "audit.json")["name"] == "one step"
+    assert stored(tmp_path / "run" / "private" / "audit.json")["name"] == "one step"
 
 
 def test_an_audit_of_a_run_that_proves_nothing_is_kept_as_strict_json(tmp_path: Path) -> None:
     train(Recipe(data="digits", method="pd_sgd", epochs=1, seed=0), tmp_path)
     ask("audit", str(tmp_path), "--runs", "20", "--canaries", "0", "--seed", "0")
-    assert stored(tmp_path / "audit.json")["findings"][0]["figures"]["card"] is None
+    assert stored(tmp_path / "private" / "audit.json")["findings"][0]["figures"]["card"] is None
 
 
 def test_a_ledger_that_costs_more_than_the_card_says_is_contradicted(run: Path, tmp_path: Path) -> None:
@@ -139,7 +143,7 @@ def test_runs_of_every_kind_are_attacked_by_shadows_of_their_own(settings: dict[
     code, out, _ = ask("attack", str(tmp_path), "--attacks", "loss", "--models", "4", "--records", "50", "--json")
     assert code == 0
     answer = json.loads(out)
-    assert stored(tmp_path / "attack" / "attack.json") == answer
+    assert stored(tmp_path / "private" / "attack" / "attack.json") == answer
     (entry,) = answer["attacks"]
     assert entry["members"] == sum(entry["histogram"]["members"]) == 50
     assert len(entry["fpr"]) == len(entry["tpr"]) > 10

@@ -38,7 +38,7 @@ def test_train_answers_in_json_what_scripts_rely_on(tmp_path: Path) -> None:
     assert said["rounds"] == said["kept"] > 0
     assert said["accuracy"] > 0.5
     assert "80/20" in said["accuracy_on"]
-    assert {"ledger.jsonl", "checkpoint.safetensors", "model.safetensors", "card.json", "result.json"} <= {
+    assert {"ledger.jsonl", "model.safetensors", "card.json", "result.json", "private"} <= {
         file.name for file in (tmp_path / "a").iterdir()
     }
 
@@ -127,9 +127,9 @@ def test_demo_resumes_compares_attacks_and_writes_the_page(tmp_path: Path, monke
 
 def test_private_diagnostics_need_a_word_and_are_marked(tmp_path: Path) -> None:
     said = answer(*QUICK, "--out", str(tmp_path / "a"))
-    assert not (tmp_path / "a" / "private-diagnostics.jsonl").exists()
+    assert not (tmp_path / "a" / "private" / "diagnostics.jsonl").exists()
     said = answer(*QUICK, "--private-diagnostics", "--out", str(tmp_path / "b"))
-    path = tmp_path / "b" / "private-diagnostics.jsonl"
+    path = tmp_path / "b" / "private" / "diagnostics.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert len(lines) == said["rounds"]
     assert all(line["private"] and line["drawn"] > 0 for line in lines)

@@ -110,7 +110,7 @@ def test_functions_are_cached_only_under_a_key(cache, digits):
     data.extract(digits, lambda x: x.flatten(1))
     assert list(cache.iterdir()) == []
     data.extract(digits, lambda x: x.flatten(1), key="flat")
-    assert len(list((cache / "features").iterdir())) == 2
+    assert len(list((cache / "private" / "features").iterdir())) == 2
 
 
 def test_progress_ends_at_the_total(cache, digits):
@@ -138,7 +138,7 @@ def test_a_failing_extractor_leaves_nothing_behind(cache, digits):
 
     with pytest.raises(RuntimeError, match="out of luck"):
         data.extract(digits, fail, key="fail")
-    assert list((cache / "features").iterdir()) == []
+    assert list((cache / "private" / "features").iterdir()) == []
 
 
 def test_a_full_disk_is_an_error_with_a_remedy(cache, digits, monkeypatch):

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
 from reticent import data
-from reticent.data.loading import archives, packed, png, stored
+from reticent.data.loading import packed, pickles, png, stored
 from reticent.data.loading.arrays import fingerprint
 from reticent.data.sets import adult, checkins, cifar, imdb, mnist, reviews, vectors
 from reticent.errors import DataError
@@ -181,7 +181,7 @@ def test_pickles_that_would_run_code_are_not_opened():
             return (print, ("boo",))
 
     with pytest.raises(DataError, match="not opened"):
-        archives.unpickle_arrays(pickle.dumps({b"data": Evil()}))
+        pickles.unpickle_arrays(pickle.dumps({b"data": Evil()}))
 
 
 def pack(images):

@@ -248,7 +248,7 @@ def test_described_arrays(tmp_path):
         ("classes = 2", "'train' is missing"),
         ('train = "x"\nclasses = 2', "a table needs 'schema'"),
         ('train = ["x.npy", "y.npy"]', "'classes' must say"),
-        ("= 3", "cannot read the description"),
+        ("= 3", "is not valid TOML"),
     ],
 )
 def test_descriptions_that_say_too_little(text, said, tmp_path):

@@ -77,8 +77,8 @@ def test_after_kill_9_of_everything_the_same_call_ends_as_if_nothing_had_happene
         with locked(killed / "runs" / name):
             pass  # nobody works there any more: the workers went with their parent
     done, begun = (
-        {path.parent.name for path in killed.glob(f"runs/*/{file}")}
-        for file in ("record.json", "checkpoint.safetensors")
+        {path.relative_to(killed).parts[1] for path in killed.glob(f"runs/*/{file}")}
+        for file in ("record.json", "private/checkpoint.safetensors")
     )
     assert done
     assert "run2" in begun - done, "the kill must hit a run at work"

@@ -148,7 +148,7 @@ def test_a_row_for_each_printed_measure_attack_included(paper: str, tmp_path: Pa
     assert record is not None
     assert record.attacks is not None
     assert {"lira.auc", "population.balanced", "best.auc"} <= record.attacks.keys()
-    assert (out / "runs" / "attacked-eps1-seed0" / "attack" / "attack.json").exists()
+    assert (out / "runs" / "attacked-eps1-seed0" / "private" / "attack" / "attack.json").exists()
     shadows = sorted(out.glob("runs/attacked-*/attack/shadow-*.npy"))
     times = {path: path.stat().st_mtime_ns for path in shadows}
     assert len(times) == 4

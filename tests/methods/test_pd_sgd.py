@@ -77,7 +77,7 @@ def test_poison_flips_labels_and_is_rejected_more_often(tmp_path: Path) -> None:
     recipe = Recipe(data="digits", model="linear", method="pd_sgd", options=settings, seed=0)
     recipe = replace(recipe, batch_size=140.0, lr=0.1, epochs=8.0, private_diagnostics=True)
     train(recipe, tmp_path)
-    lines = [json.loads(line) for line in (tmp_path / "private-diagnostics.jsonl").read_text().splitlines()]
+    lines = [json.loads(line) for line in (tmp_path / "private" / "diagnostics.jsonl").read_text().splitlines()]
     uses = {name: dict(pairs) for name, pairs in lines[-1]["uses"].items()}
     drawn, kept = uses["drawn"][0], uses["kept"].get(0, 0)
     assert all(uses["drawn"][one] == drawn for one in range(70)), "the first seventy are drawn together"

@@ -101,7 +101,9 @@ def test_an_attack_is_kept_in_the_folder_and_shown(mine: Any, tmp_path: Path) ->
     trained = mine.fit(tmp_path / "a")
     report = trained.attack(**FEW)
     assert report.shadows == 4
-    assert json.loads((tmp_path / "a" / "attack" / "attack.json").read_text())["sentence"] == report.sentence
+    assert (
+        json.loads((tmp_path / "a" / "private" / "attack" / "attack.json").read_text())["sentence"] == report.sentence
+    )
     assert report.sentence in trained.report().read_text()
     assert trained.attack(**FEW).to_json() == report.to_json(), "the shadows are kept, too"
 

@@ -13,11 +13,10 @@ from reticent.accounting.pricing import Price
 
 Status = Literal["proved", "as_claimed", "none"]
 
+PRIVATE_TIMES = ("per_accepted", "best_trial", "filter")
+"""Routes on which time tells of the examples: hidden attempts or trials, and draws or noise that follow their norms."""
 LETTERS = {"per_attempt": "S", "per_accepted": "C", "naive": "F"}
 """How docs/accounting.md and older files call the routes of selective release."""
-
-HIDDEN = ("per_accepted", "best_trial")
-"""Routes whose proof rests on nobody learning how many attempts, or trials, there were."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +41,6 @@ class Guarantee:
     unit: Unit = "example"
     """Whose contribution is hidden: one example's, or all rows of one person."""
 
-    @property
-    def clock_is_private(self) -> bool:
-        """Whether how long it took tells what the proof hides: attempts, or trials. A seeded run is not for release."""
-        return self.route in HIDDEN and not self.seeded
-
     def __str__(self) -> str:
         """One line, epsilon rounded up.
 
@@ -60,6 +54,15 @@ class Guarantee:
         how = {"proved": f"proved ({self.accountant.upper()})", "as_claimed": "as claimed by the paper"}[self.status]
         line = f"({round_up(self.epsilon)}, {delta_up(self.delta)})-DP, {in_words(self.adjacency, self.unit)}, {how}"
         return line + ("; seeded: for reproduction, not for release" if self.seeded else "")
+
+    @property
+    def time_is_private(self) -> bool:
+        """Whether nobody may learn how long the run took; a seeded run is not for release anyway.
+
+        >>> Guarantee("proved", 1.0, 1e-5, route="per_accepted").time_is_private
+        True
+        """
+        return self.route in PRIVATE_TIMES and not self.seeded
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data; an infinite number is null.

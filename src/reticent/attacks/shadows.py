@@ -13,6 +13,9 @@ import torch
 
 from reticent.attacks.intervals import Floats
 from reticent.errors import ResumeError
+from reticent.files import make_folder, write_private
+from reticent.reading import read_text
+from reticent.tensors import SEAL, digest_of, read_tensors, write_sealed
 
 Train = Callable[[int], Floats]
 """Trains shadow number i and answers with its logits; must be importable by name if it is to run in processes."""
@@ -59,28 +62,28 @@ def _trained(train: Train, numbers: list[int], jobs: int) -> Iterator[tuple[int,
 
 def _claim(folder: Path, design: dict[str, object]) -> None:
     """Shadows of another design must not be mixed in."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ResumeError(f"cannot write {folder}: {error.strerror}. Give another folder.") from error
+    make_folder(folder, mode=0o700)
     path, mine = folder / "design.json", json.dumps(design, sort_keys=True)
-    if path.exists() and path.read_text() != mine:
+    if path.exists() and read_text(path) != mine:
         raise ResumeError(f"{folder} holds shadow models of another design: give the same settings, or another folder")
-    path.write_text(mine)
+    write_private(path, mine.encode())
 
 
 def _place(folder: Path, number: int) -> Path:
-    return folder / f"shadow-{number:03d}.npy"
+    return folder / f"shadow-{number:03d}.safetensors"
 
 
 def _stored(folder: Path | None, number: int) -> Floats | None:
     if folder is None or not _place(folder, number).exists():
         return None
-    return np.asarray(np.load(_place(folder, number)), dtype=np.float64)
+    path = _place(folder, number)
+    remedy = "take it away, and it is trained anew"
+    tensors, meta = read_tensors(path, remedy)
+    if meta.get(SEAL) != digest_of(tensors, meta) or "logits" not in tensors:
+        raise ResumeError(f"{path} is damaged: its checksum is not that of what is in it: {remedy}")
+    return np.asarray(tensors["logits"].numpy(), dtype=np.float64)
 
 
 def _store(folder: Path, number: int, logits: Floats) -> None:
     """Whole or not at all: a crash must not leave half a model's answers behind."""
-    new = _place(folder, number).with_suffix(".new.npy")
-    np.save(new, logits)
-    new.replace(_place(folder, number))
+    write_sealed(_place(folder, number), {"logits": torch.from_numpy(np.ascontiguousarray(logits))}, {})

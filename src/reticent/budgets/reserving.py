@@ -10,8 +10,9 @@ from uuid import uuid4
 from reticent.accounting import Guarantee, Spending
 from reticent.accounting.lineage import Lineage
 from reticent.budgets.budget import DatasetBudget
-from reticent.checkpoint import claim, replace_file
+from reticent.checkpoint import claim
 from reticent.errors import ResumeError, SettingError
+from reticent.files import replace_file
 
 LEDGER, NOTE = "ledger.jsonl", "dataset.json"
 """In the folder of a run: which dataset it is charged to, and under which id."""
@@ -83,9 +84,9 @@ def _known_or_new(name: str, folder: Path) -> str:
 def read_note(folder: Path) -> tuple[str, str]:
     """The dataset and the id of the run in a folder."""
     try:
-        told = json.loads((folder / NOTE).read_text())
+        told = json.loads((folder / NOTE).read_bytes())
         return str(told["dataset"]), str(told["run"])
-    except (OSError, ValueError, LookupError, TypeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
         raise ResumeError(
             f"{folder} holds no run that is charged to a dataset: {NOTE} is not there or damaged"
         ) from error

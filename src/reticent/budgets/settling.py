@@ -38,7 +38,7 @@ def settle(ledger: DatasetLedger, folder: Path) -> tuple[DatasetBudget, DatasetC
 
 def _released(folder: Path, planned: Spending, *, begun: bool) -> Spending:
     """What the ledger of a folder lists; refused if something that must be there is gone."""
-    path, stored = folder / LEDGER, folder / "checkpoint.safetensors"
+    path, stored = folder / LEDGER, checkpoint.checkpoint_of(folder)
     if not path.exists() or (begun and not stored.exists()):
         raise ResumeError(f"{folder} has lost its ledger or its checkpoint: what it released is not known")
     ledger = Ledger(path)

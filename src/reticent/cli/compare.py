@@ -140,12 +140,13 @@ def view(total: int) -> Iterator[Watcher]:
 def told(result: Result) -> str:
     """One finished run in a line."""
     from reticent.accounting.guarantee import round_up
+    from reticent.cli.train import took
 
     if not result.done:
         return f"{result.run}: FAILED: {result.error}"
     accuracy = "not measured" if result.accuracy is None else f"{100 * result.accuracy:.2f} %"
     epsilon = "no guarantee" if result.epsilon is None else f"epsilon {round_up(result.epsilon, 3)} proved"
-    return f"{result.run}: {accuracy}, {epsilon}, {result.wall_seconds or 0.0:.1f} s"
+    return f"{result.run}: {accuracy}, {epsilon}, {took(result.wall_seconds)}"
 
 
 class _Lines:

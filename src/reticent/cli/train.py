@@ -164,7 +164,6 @@ def in_words(result: Result) -> str:
     names = ("epochs", "batch_size", "lr", "momentum", "average_last", "max_grad_norm")
     settings = {name: result.settings.get(name, float) for name in names}
     numbers = ", ".join(f"{name} {value:g}" for name, value in settings.items() if value)
-    took = "how long it took is private" if result.guarantee.clock_is_private else f"{result.seconds or 0.0:.1f} s"
     return "\n".join(
         [
             f"{result.settings.need('method', str)} on {result.data}, {result.model}",
@@ -173,10 +172,15 @@ def in_words(result: Result) -> str:
             f"accuracy   {said}",
             f"guarantee  {result.guarantee}",
             *_claimed(result),
-            f"rounds     {result.rounds}, kept {result.kept}, {took}",
+            f"rounds     {result.rounds}, kept {result.kept}, {took(result.seconds)}",
             *([f"written to {result.out}"] if result.out else []),
         ]
     )
+
+
+def took(seconds: float | None) -> str:
+    """How long something took, where that may be said."""
+    return "how long it took is private" if seconds is None else f"{seconds:.1f} s"
 
 
 def _claimed(result: Result) -> list[str]:

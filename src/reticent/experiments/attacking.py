@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -26,16 +25,17 @@ from reticent.attacks.summary import Summary, summarise
 from reticent.attacks.thresholds import each_round
 from reticent.attacks.verdict import Beside, verdict
 from reticent.attacks.whitebox import logits_of
-from reticent.checkpoint import replace_file
 from reticent.data import Dataset, Examples
 from reticent.errors import SettingError
 from reticent.experiments.repeat import Again, repeatable
 from reticent.experiments.stored import with_parts
+from reticent.files import private_folder, stored_at, write_private
 from reticent.results import read_result
+from reticent.results.sealing import seal
 from reticent.trained import load
 
 ATTACK = Path("attack", "attack.json")
-"""Where the report about a run is kept, in its folder; its shadows lie beside it, and the page shows it."""
+"""Where the report about a run is kept, in its private folder; its shadows lie beside it, and the page shows it."""
 FEWEST_TO_POOL = 4
 """LiRA on a shadow needs others with and without each record."""
 BLIND = 1000
@@ -134,9 +134,9 @@ def attack_run(
     """Attack the model of a finished run with `models` shadows of its own pipeline, and keep report and shadows.
 
     `records` members (1000, or as many as there can be) are told from as many others. What is kept lies in `out`, or
-    in attack/ in the run's folder: after a crash, only the missing shadows are trained. A run that was made in Python
-    does not know where its `data` come from, nor which factory makes its `model`: they are named here. `game` says what
-    the shadows are trained on: "online", "shadow" or "salem" (docs/attacks.md).
+    in private/attack/ in the run's folder: after a crash, only the missing shadows are trained. A run that was made in
+    Python does not know where its `data` come from, nor which factory makes its `model`: they are named here. `game`
+    says what the shadows are trained on: "online", "shadow" or "salem" (docs/attacks.md).
     """
     asked = Attacking(
         attacks=None if attacks is None else tuple(attacks),
@@ -154,7 +154,7 @@ def attack_run(
     result = with_parts(read_result(run), data=data, model=model)
     again = repeatable(result)
     target = Attacked(load(run, again.network()).model, result.guarantee, str(run), result.recipe)
-    return attack_again(again, target, asked, Path(out) if out is not None else run / ATTACK.parent)
+    return attack_again(again, target, asked, Path(out) if out is not None else attack_folder(run))
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,8 +189,13 @@ def attack_again(again: Again, attacked: Attacked, asked: Attacking, kept: Path 
     target = cards.target(attacked.model, logits)
     report = _report(attacked, names, target, _worst(cards, logits), game)
     if kept is not None:
-        replace_file(kept / ATTACK.name, json.dumps(report.to_json(), indent=2).encode())
+        write_private(kept / ATTACK.name, seal(report.to_json(), indent=2))
     return report
+
+
+def attack_folder(run: Path) -> Path:
+    """Where an attack on the run in a folder keeps what it found out."""
+    return stored_at(private_folder(run).parent, ATTACK.parent.name)
 
 
 def train_shadow(again: Again, game: Game, number: int) -> Floats:

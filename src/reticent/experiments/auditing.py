@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -18,13 +17,14 @@ from reticent.audits.canaries import judge_one_run
 from reticent.audits.findings import Finding
 from reticent.audits.stored import check_stored
 from reticent.audits.verdict import Bounds, RunReport, Tell, audit, verdict_of
-from reticent.checkpoint import replace_file
 from reticent.data import make_canaries, plant
 from reticent.errors import SettingError
 from reticent.experiments.repeat import Again, repeatable
 from reticent.experiments.stored import refuse_nameless, with_parts
+from reticent.files import private_folder, write_private
 from reticent.methods import Method
 from reticent.results import Result, read_result
+from reticent.results.sealing import seal
 
 AUDIT = "audit.json"
 """Where the report about a run is kept, in its folder; the page shows it."""
@@ -86,8 +86,14 @@ def audit_run(
     with with_bug(bug):
         report = audit_again(audited, Auditing(canaries=canaries, runs=runs, alpha=alpha, seed=seed, tell=tell))
     if bug is None:
-        replace_file(run / AUDIT, json.dumps(report.to_json(), indent=2).encode())
+        keep_audit(report, run)
     return report
+
+
+def keep_audit(report: RunReport, run: Path) -> None:
+    """Keep what an audit found in the private folder of a run: it comes from one more training on its examples."""
+    write_private(private_folder(run) / AUDIT, seal(report.to_json(), indent=2))
+    (run / AUDIT).unlink(missing_ok=True)  # of an older version
 
 
 def _method(result: Result) -> Method:

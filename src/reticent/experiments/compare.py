@@ -5,19 +5,19 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 from reticent import catalogue
-from reticent.checkpoint import replace_file
 from reticent.errors import SettingError
 from reticent.experiments.job import Job
 from reticent.experiments.quoting import of_dataset
 from reticent.experiments.recipe import Recipe, check, read_recipe
 from reticent.experiments.sweep import Watcher, failures, sweep
+from reticent.files import replace_file
+from reticent.reading import read_toml
 from reticent.report import Picking, Row, picking, read, summarise, to_csv, write_page
 from reticent.report.summary import BASELINE
 from reticent.results import RESULTS, Kind, Result
@@ -243,14 +243,7 @@ def _table(name: str, values: Settings) -> Settings:
 
 
 def _toml(path: Path | None) -> Settings:
-    if path is None:
-        return {}
-    try:
-        return tomllib.loads(path.read_text())
-    except OSError as error:
-        raise SettingError(f"cannot read {path}: {error.strerror}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise SettingError(f"{path} is not valid TOML: {error}") from error
+    return {} if path is None else read_toml(path, error=SettingError)
 
 
 def _matching(label: str, variants: Mapping[str, Settings]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 import traceback
 import warnings
@@ -11,17 +10,19 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from reticent.checkpoint import make_folder, replace_file
-from reticent.errors import ResumeError, ReticentError
+from reticent import data
+from reticent.checkpoint import checkpoint_of
+from reticent.errors import DataError, ResumeError, ReticentError
 from reticent.experiments.attacking import attack_run
 from reticent.experiments.measures import of_report, of_uses
 from reticent.experiments.plain import train_plain
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.record import about_this_machine
-from reticent.experiments.training import PRIVATE, train
+from reticent.experiments.training import DIAGNOSTICS, train
+from reticent.files import make_folder, private_folder, replace_file, stored_at, write_private
 from reticent.results import RECORD, Effort, Kind, Result, read_record
-from reticent.results.fields import Fields, read_json, read_lines
-from reticent.results.sealing import seal
+from reticent.results.fields import Fields, read_lines
+from reticent.results.sealing import read_sealed, seal
 from reticent.run import Run, Step
 
 Tell = Callable[[int, int], None]
@@ -57,7 +58,7 @@ def perform(job: Job, folder: Path, tell: Tell) -> Result:
     if before is not None and job.finished(before):
         return before
     claim(job, folder)
-    resumed = (folder / "checkpoint.safetensors").exists()
+    resumed = checkpoint_of(folder).exists()
     wall, cpu = time.perf_counter(), time.process_time()
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
@@ -82,9 +83,17 @@ def _attempt(job: Job, folder: Path, tell: Tell) -> Result:
             measured = (measured or {}) | _attacked(folder, {"seed": job.recipe.seed or 0} | dict(job.attack), tell)
         return replace(answer, run=job.name, label=job.label, attacks=measured)
     except Exception as error:
-        (folder / "error.txt").write_text(traceback.format_exc())
-        said = str(error) if isinstance(error, ReticentError) else f"{type(error).__name__}: {error}"
-        return failure(job, said)
+        whole = private_folder(folder) / "error.txt"
+        write_private(whole, traceback.format_exc().encode(errors="replace"))
+        return failure(job, _told(error, job.recipe, whole))
+
+
+def _told(error: Exception, recipe: Recipe, whole: Path) -> str:
+    """What a record says of an error: one about one's own examples may repeat them, and is told in private only."""
+    about_settings = isinstance(error, ReticentError) and not isinstance(error, DataError)
+    if about_settings or recipe.data in data.names():
+        return str(error) if isinstance(error, ReticentError) else f"{type(error).__name__}: {error}"
+    return f"{type(error).__name__}: what it says may tell of private examples: see {whole}"
 
 
 def _private(job: Job, folder: Path, tell: Tell) -> Result:
@@ -96,7 +105,7 @@ def _private(job: Job, folder: Path, tell: Tell) -> Result:
 
 def _of_diagnostics(folder: Path) -> dict[str, float]:
     """What private diagnostics of the run measure."""
-    path = folder / PRIVATE
+    path = stored_at(folder, DIAGNOSTICS, "private-diagnostics.jsonl")
     return of_uses([line.data for line in read_lines(path)] if path.exists() else [])
 
 
@@ -122,15 +131,15 @@ def store_record(folder: Path, result: Result) -> None:
 def claim(job: Job, folder: Path) -> None:
     """Make the folder this job's own; refuse if it holds a run with other settings that has begun."""
     path, mine = folder / "job.json", _flat(Fields(job.to_json(), job.name))
-    theirs = _flat(Fields(read_json(path), str(path))) if path.exists() else None
+    theirs = _flat(Fields(read_sealed(path), str(path))) if path.exists() else None
     changed = _first_change(theirs, mine) if theirs is not None else None
     record = read_record(folder)
-    begun = (folder / "checkpoint.safetensors").exists() or (record is not None and record.done)
+    begun = checkpoint_of(folder).exists() or (record is not None and record.done)
     if theirs is not None and changed is not None and begun:
         _refuse(folder, changed, theirs, mine)
     if theirs is None or changed is not None:
         make_folder(folder)
-        replace_file(path, json.dumps(job.to_json(), indent=2).encode())
+        replace_file(path, seal(job.to_json(), indent=2))
 
 
 def _first_change(theirs: Mapping[str, object], mine: Mapping[str, object]) -> str | None:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from reticent.checkpoint import make_folder
 from reticent.errors import unwritable
+from reticent.files import make_folder
 
 
 @contextmanager

@@ -18,12 +18,11 @@ from reticent.audits.by_name import method_for
 from reticent.audits.findings import Finding
 from reticent.audits.stored import check_events, check_stored
 from reticent.call import Call, Start, classified, pair
-from reticent.checkpoint import replace_file
 from reticent.data import Dataset, Examples
 from reticent.errors import DataError, SettingError
 from reticent.evaluating import predict
-from reticent.experiments.attacking import ATTACK, Attacked, Attacking, attack_again
-from reticent.experiments.auditing import AUDIT, Audited, Auditing, audit_again
+from reticent.experiments.attacking import Attacked, Attacking, attack_again, attack_folder
+from reticent.experiments.auditing import Audited, Auditing, audit_again, keep_audit
 from reticent.experiments.telling import UNNAMED, result_of, settings_of
 from reticent.fitting import fit
 from reticent.methods import Method
@@ -76,7 +75,7 @@ def attack(trained: Trained, asked: Attacking) -> AttackReport:
     call, folder = _call(trained), _folder(trained)
     again = own_run(trained, call)
     target = Attacked(copy.deepcopy(trained.model).cpu(), trained.guarantee, _name(folder), settings_of(trained, call))
-    found = attack_again(again, target, asked, None if folder is None else folder / ATTACK.parent)
+    found = attack_again(again, target, asked, None if folder is None else attack_folder(folder))
     call.found["attack"] = _as_read(found.to_json())
     return found
 
@@ -95,7 +94,7 @@ def audit(trained: Trained, asked: Auditing) -> RunReport:
     found = audit_again(audited, asked)
     call.found["audit"] = _as_read(found.to_json())
     if folder is not None:
-        replace_file(folder / AUDIT, json.dumps(found.to_json(), indent=2).encode())
+        keep_audit(found, folder)
     return found
 
 

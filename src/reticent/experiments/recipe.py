@@ -17,6 +17,7 @@ from reticent.accounting.adjacency import adjacency_of
 from reticent.data import Declaration
 from reticent.errors import SettingError, UnknownName
 from reticent.experiments.factories import find_factory, is_factory
+from reticent.reading import read_toml
 
 _ABOVE_ZERO = (
     "epsilon",
@@ -143,14 +144,7 @@ def read_recipe(path: Path | None, changes: dict[str, Any]) -> Recipe:
     >>> read_recipe(None, {"data": "digits", "lr": "2"}).lr
     2.0
     """
-    values: dict[str, Any] = {}
-    if path is not None:
-        try:
-            values = tomllib.loads(path.read_text())
-        except OSError as error:
-            raise SettingError(f"cannot read {path}: {error.strerror}") from error
-        except tomllib.TOMLDecodeError as error:
-            raise SettingError(f"{path} is not valid TOML: {error}") from error
+    values = {} if path is None else read_toml(path, error=SettingError)
     values |= {name: value for name, value in changes.items() if value is not None}
     kinds = get_type_hints(Recipe)
     known = {name: _typed(name, value, kinds[name]) for name, value in values.items() if name in kinds}
@@ -184,7 +178,7 @@ def literal(text: Any) -> Any:
         return text == "True"
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return text
 
 

@@ -64,7 +64,7 @@ def describe(result: Result, recipe: Recipe, dataset: Dataset, model: nn.Module,
 
 def declared_in(folder: Path) -> FromCheckpoint:
     """What the checkpoint of a private run says about it; nothing for runs outside the pipeline."""
-    path = folder / "checkpoint.safetensors"
+    path = checkpoint.checkpoint_of(folder)
     settings = checkpoint.read(path).get("settings", {}) if path.exists() else {}
     return FromCheckpoint(settings.get("method"), tuple(from_json(event) for event in settings.get("already", [])))
 

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from reticent.checkpoint import replace_file
 from reticent.errors import SettingError, UnknownName
 from reticent.experiments.attacking import Attacking
 from reticent.experiments.cells import TableCell
@@ -17,6 +16,7 @@ from reticent.experiments.job import Job
 from reticent.experiments.measures import Accounting, measure
 from reticent.experiments.recipe import check
 from reticent.experiments.sweep import Watcher, failures, sweep
+from reticent.files import replace_file
 from reticent.report import Spread
 from reticent.results import RESULTS, Result
 

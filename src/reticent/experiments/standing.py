@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -14,6 +13,7 @@ from reticent.experiments.measures import Accounting, measure
 from reticent.experiments.published import Record, essence_of, mark_of, read_published
 from reticent.experiments.tables import Table, papers, read_tables
 from reticent.experiments.wanted import Wanted, is_main
+from reticent.reading import read_toml, reading
 from reticent.report import Spread
 from reticent.report.papers import Ours, Paper, PaperNumber, PaperTable
 from reticent.results import Result
@@ -80,19 +80,14 @@ def read_reasons(path: Path) -> list[Reason]:
     """The reasons in a file, if there is one; each must be about a cell that there is."""
     if not path.exists():
         return []
-    found = [Reason(one["paper"], one["table"], one["cells"], one["why"]) for one in _toml(path).get("reason", [])]
+    said = read_toml(path, error=SettingError)
+    with reading(path, "each reason says paper, table, cells and why", error=SettingError):
+        found = [Reason(one["paper"], one["table"], one["cells"], one["why"]) for one in said.get("reason", [])]
     for reason in found:
         tables = read_tables(reason.paper)[1]
         if not any(reason.about(reason.paper, table, cell) for table in tables for cell in table.cells):
             raise SettingError(f"{path}: no cell of {reason.paper}, {reason.table} is called {reason.cells!r}")
     return found
-
-
-def _toml(path: Path) -> dict[str, list[dict[str, str]]]:
-    try:
-        return tomllib.loads(path.read_text())
-    except tomllib.TOMLDecodeError as error:
-        raise SettingError(f"{path} is not valid TOML: {error}") from error
 
 
 # -- number by number --------------------------------------------------------------------------------------------------

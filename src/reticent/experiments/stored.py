@@ -7,9 +7,9 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import NoReturn
 
-from reticent.checkpoint import replace_file
 from reticent.errors import SettingError
 from reticent.experiments.recipe import Recipe, read_recipe
+from reticent.files import replace_file
 from reticent.results import Result
 from reticent.results.fields import Fields
 from reticent.results.sealing import read_sealed, seal

@@ -16,10 +16,10 @@ from typing import Protocol
 
 import torch
 
-from reticent.checkpoint import replace_file
 from reticent.errors import SettingError
 from reticent.experiments.job import Job, claim, failure, perform, store_record
 from reticent.experiments.locks import locked
+from reticent.files import replace_file
 from reticent.results import RECORD, RESULTS, Result, read_record, to_line
 
 
@@ -91,7 +91,8 @@ def _refuse_impossible(jobs: Sequence[Job], out: Path, processes: int) -> None:
     if len({job.name for job in jobs}) < len(jobs):
         raise SettingError("two runs of the sweep have the same name")
     for job in jobs:
-        claim(job, out / "runs" / job.name)
+        with locked(out):  # somebody else may be beginning the same comparison
+            claim(job, out / "runs" / job.name)
     _records(out)  # a damaged one is told now, not when the first run is over
 
 

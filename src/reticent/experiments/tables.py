@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from importlib.resources import files
+from importlib.resources import as_file, files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Literal
 
 from reticent.errors import SettingError, UnknownName
 from reticent.experiments.cells import Settings, TableCell, cells_of
+from reticent.reading import read_toml
 
 TableKind = Literal["table", "figure"]
 KINDS: tuple[TableKind, ...] = ("table", "figure")
@@ -85,10 +85,8 @@ def read_tables(paper: str) -> tuple[str, list[Table]]:
     source: Traversable | Path = Path(paper) if paper.endswith(".toml") else _folder() / f"{paper}.toml"
     if not source.is_file():
         raise UnknownName("paper", paper, papers())
-    try:
-        values = tomllib.loads(source.read_text())
-    except tomllib.TOMLDecodeError as error:
-        raise SettingError(f"{source} is not valid TOML: {error}") from error
+    with as_file(source) as place:
+        values = read_toml(place, error=SettingError)
     try:
         # A file with neither is told that it has no table.
         kinds = [kind for kind in KINDS if kind in values] or ["table"]

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Protocol
 
-from reticent.checkpoint import replace_file
 from reticent.errors import SettingError
+from reticent.files import append, replace_file, write_private
 from reticent.results.fields import Fields
 from reticent.run import Run, Step
 
@@ -75,31 +75,38 @@ class Meter:
 
 
 class JsonLines:
-    """Writes each round as a line of JSON; after a crash it goes on without a gap or a double line."""
+    """Writes each round as a line of JSON; after a crash it goes on without a gap or a double line.
+
+    Given to a run as a teller, it writes before the run's checkpoint does: a round that is not run again has its line.
+    """
 
     def __init__(self, path: Path, meter: Meter | None = None):
-        self._path, self._meter, self._begun = path, meter or Meter(), False
+        self._path, self._meter = path, meter or Meter()
+        self._end: int | None = None
+        self._waiting = b""
+        """Lines that could not be written: they come first when there is room again."""
 
     def __call__(self, run: Run, step: Step) -> None:
         """Write one round."""
-        if not self._begun:
-            self._cut_back(step.number)
+        if self._end is None:
+            self._end = self._cut_back(step.number)
         line = json.dumps(asdict(public_numbers(run, step, self._meter(run, step))))
-        with self._path.open("a") as file:
-            file.write(line + "\n")
+        self._waiting += line.encode() + b"\n"
+        self._end = append(self._path, self._end, self._waiting)
+        self._waiting = b""
 
-    def _cut_back(self, number: int) -> None:
-        """Drop the rounds that are run again after a crash, and a line that it cut short."""
-        lines = self._path.read_text().splitlines() if self._path.exists() else []
-        kept = [line for line in lines if _round(line, str(self._path)) < number]
-        replace_file(self._path, "".join(line + "\n" for line in kept).encode())
-        self._begun = True
+    def _cut_back(self, number: int) -> int:
+        """Drop the rounds that are run again after a crash, and a line that it cut short; how long it is then."""
+        lines = self._path.read_bytes().splitlines() if self._path.exists() else []
+        kept = b"".join(line + b"\n" for line in lines if _round(line, str(self._path)) < number)
+        replace_file(self._path, kept)
+        return len(kept)
 
 
-def _round(line: str, where: str) -> float:
+def _round(line: bytes, where: str) -> float:
     try:
         told: object = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return math.inf  # cut short by the crash
     return Fields(told, where).need("round", float)
 
@@ -144,4 +151,4 @@ class TensorBoard:
 def write_private_diagnostics(run: Run, path: Path) -> None:
     """Write what the run recorded about its examples, readable by the owner only, every line marked as private."""
     lines = (json.dumps(record | {"private": True}) + "\n" for record in run.private_diagnostics())
-    replace_file(path, "".join(lines).encode(), mode=0o600)
+    write_private(path, "".join(lines).encode())

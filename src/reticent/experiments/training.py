@@ -16,7 +16,7 @@ from reticent import data, defences
 from reticent.accounting import Guarantee
 from reticent.budgets import DatasetBudget
 from reticent.certificate import CARD
-from reticent.checkpoint import make_folder
+from reticent.checkpoint import ROUNDS
 from reticent.errors import ResumeError, SettingError
 from reticent.evaluating import accuracy
 from reticent.experiments.factories import is_factory
@@ -30,6 +30,7 @@ from reticent.experiments.request import request
 from reticent.experiments.settling import ruled, settled
 from reticent.experiments.stored import keep_recipe, recipe_of
 from reticent.experiments.tracking import JsonLines, write_private_diagnostics
+from reticent.files import make_folder, private_folder
 from reticent.filled import places_to_fill
 from reticent.inside import Persons
 from reticent.learning import LearningCurve
@@ -41,7 +42,8 @@ from reticent.run import Run, Step
 from reticent.trained import Trained
 
 Progress = Callable[[Run, Step], None]
-PRIVATE = "private-diagnostics.jsonl"
+DIAGNOSTICS = "diagnostics.jsonl"
+"""In the private folder of a run."""
 CHOSEN_BY = "the test examples chose the updates: their accuracy is no estimate of anything"
 """What is said of the accuracy of a run that was judged on the test examples."""
 
@@ -77,18 +79,15 @@ def train(
         run = prepare(recipe, dataset, out, resume=resume, charge_to=charge_to)
         if out is not None:
             keep_recipe(said, out)
-        track = JsonLines(out / "rounds.jsonl") if out is not None else None
         curve = curve_of(recipe, dataset, out)
+        run.tellers += [curve] if out is None else [JsonLines(out / ROUNDS), curve]
         for step in run:
-            curve(run, step)
-            if track is not None:
-                track(run, step)
             if progress is not None:
                 progress(run, step)
         trained = Trained.of(run, {"recipe": recipe.to_json()})
         noise, learning = run.plan.settings.noise_multiplier, curve.told()
         if recipe.private_diagnostics and out is not None:
-            write_private_diagnostics(run, out / PRIVATE)
+            write_private_diagnostics(run, private_folder(out) / DIAGNOSTICS)
     by_rule = ruled(said, recipe)
     return finish(recipe, dataset, trained, out, start, noise_multiplier=noise, by_rule=by_rule, learning=learning)
 

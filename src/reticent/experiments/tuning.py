@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from reticent.checkpoint import replace_file
 from reticent.errors import SettingError
 from reticent.experiments.normalising import charges
 from reticent.experiments.parts import model_of
@@ -19,6 +18,7 @@ from reticent.experiments.recipe import Recipe, check
 from reticent.experiments.request import method_of
 from reticent.experiments.settling import settled
 from reticent.experiments.training import examples, finish
+from reticent.files import replace_file
 from reticent.results import Result
 from reticent.tuning import Tuned, tune, tune_on_public
 from reticent.tuning.choices import Choice

@@ -20,6 +20,7 @@ from reticent.accounting import (
 )
 from reticent.accounting.adjacency import Unit
 from reticent.accounting.claims.claimed import Orders, PaperClaim
+from reticent.accounting.guarantee import PRIVATE_TIMES
 from reticent.accounting.pricing import Accountant
 from reticent.accounting.spending import Filtered, Spending
 from reticent.errors import SettingError
@@ -102,13 +103,14 @@ class Plan:
     def guarantee(self, *, seeded: bool, generator: str = GENERATOR, assumes: tuple[str, ...] = ()) -> Guarantee:
         """What this plan promises for every run of it; `assumes` is what was declared of the examples."""
         proof = self.method.gate.proof
+        route = "filter" if self.adaptive else proof.route
         return Guarantee.of(
             self.price,
-            route="filter" if self.adaptive else proof.route,
+            route=route,
             covers=("every release of training: the weights after every round, the final model, and when it stopped",),
             excludes=(
                 "choices made by looking at the data before the run (settings, preprocessing)",
-                "timing side channels",
+                _timing(route),
                 "the folder of a run that is still going: its checkpoint holds the key of its randomness",
             ),
             assumptions=(
@@ -131,6 +133,13 @@ class Plan:
         if self.adjacency == "add-or-remove":
             return f"the declared number of {many} is public and was not counted on them; their true number is private"
         return f"the number of {many} is public"
+
+
+def _timing(route: str) -> str:
+    """What is said of time: what it tells of the examples is covered by no guarantee."""
+    if route in PRIVATE_TIMES:
+        return "timing side channels: how long it took must stay private, and is not written down"
+    return "timing side channels: how long it took is taken to be public"
 
 
 def plan(

@@ -21,13 +21,13 @@ class TailAverage:
     def __init__(self, share: float, rounds: int):
         if not 0 <= share <= 1:
             raise SettingError(f"average_last is the share of rounds that are averaged, between 0 and 1, not {share}")
-        self.share = share
+        self.share, self.rounds = share, rounds
         self.first = rounds - round(share * rounds) + 1
         self.count = 0
         self.value: Tensor | None = None
 
     def take(self, number: int, weights: Tensor) -> None:
-        """Take in the weights after round `number`."""
+        """Take in the weights after round `number`; after the last one they become the mean."""
         if number < self.first:
             return
         self.count += 1
@@ -35,3 +35,5 @@ class TailAverage:
             self.value = weights.clone()
         else:
             self.value += (weights - self.value) / self.count
+        if number == self.rounds:
+            weights.copy_(self.value)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from reticent.errors import DataError
-from reticent.results.fields import Fields, read_json
+from reticent.results.fields import Fields
+from reticent.results.sealing import read_sealed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +138,7 @@ def audit_answers(answers: Iterable[Fields]) -> list[AuditEntry]:
 def _objects(path: Path) -> Iterator[Fields]:
     """What a file with one object or a list of them holds; nothing where there is no file."""
     if path.exists():
-        found = read_json(path)
+        found = read_sealed(path)
         yield from (Fields(one, str(path)) for one in (found if isinstance(found, list) else [found]))
 
 

@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from reticent.accounting.guarantee import round_up
 from reticent.errors import DataError
+from reticent.files import make_folder, replace_file
 from reticent.report.choice import picking
 from reticent.report.commands import flat
 from reticent.report.facts import alone, facts, title
@@ -45,15 +46,9 @@ def write(results: Results, page: Path, *, private: bool = False, without_privac
 
 def keep(text: str, page: Path, *, private: bool = False) -> Path:
     """Put a page in its place, whole or not at all."""
-    try:
-        page.parent.mkdir(parents=True, exist_ok=True)
-        new = page.with_name(page.name + ".new")  # a full disk must not leave half a page in the place of a whole one
-        new.touch(mode=0o600)
-        new.write_text(text, encoding="utf-8")
-        new.chmod(0o600 if private else 0o644)
-        return new.replace(page)
-    except OSError as error:
-        raise DataError(f"cannot write {page}: {error.strerror}. Name another place for the page.") from error
+    make_folder(page.parent)
+    replace_file(page, text.encode(), mode=0o600 if private else 0o644)
+    return page
 
 
 def render(results: Results, without_privacy: float | None = None) -> str:

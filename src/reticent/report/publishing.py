@@ -39,14 +39,15 @@ def unpublishable(run: Result, results: Results) -> list[Kept]:
             Kept("The model", "its noise came from a seed, and whoever knows the seed can take it away: train without.")
         )
     if results.private:
-        kept.append(Kept("This page, and private-diagnostics.jsonl", "they tell numbers about the training examples."))
+        kept.append(Kept("This page", "they tell numbers about the training examples."))
     if results.attacks:
-        what = "The folder attack/, and the figures of attacks on this page"
+        what = "The figures of attacks on this page"
         kept.append(Kept(what, "they were told who was trained on, and name the records that show most."))
     if results.audits:
         kept.append(
-            Kept("audit.json, and the figures of audits", "they come from one more training on the same examples.")
+            Kept("The figures of audits on this page", "they come from one more training on the same examples.")
         )
+    kept.append(Kept("The folder private/", "whatever lies there tells of the examples."))
     kept.append(
         Kept(
             "Whatever was measured on training examples",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from reticent.errors import DataError
+from reticent.files import stored_at
 from reticent.report.entries import (
     AttackEntry,
     AuditEntry,
@@ -68,7 +69,7 @@ def read(folder: Path, *, private: bool = False) -> Results:
     places = [folder, *sorted(folder.glob("runs/*"))]
 
     def gather(name: str, reader: Callable[[Path], list[E]]) -> list[E]:
-        found = [(entry, name_of(place)) for place in places for entry in reader(place / name)]
+        found = [(entry, name_of(place)) for place in places for entry in reader(stored_at(place, name))]
         return [replace(entry, run=_run(entry.run, place, order)) for entry, place in found]
 
     attacks = gather("attacks.json", read_attacks) + gather("attack/attack.json", read_attack_answers)
@@ -87,7 +88,7 @@ def _run(named: str | None, place: str, known: dict[str, int]) -> str | None:
 
 def _diagnostics(place: Path, known: dict[str, int]) -> list[dict[str, object]]:
     """What a page draws of private diagnostics, round by round."""
-    path = place / "private-diagnostics.jsonl"
+    path = stored_at(place, "diagnostics.jsonl", "private-diagnostics.jsonl")
     lines: list[Fields] = read_lines(path) if path.exists() else []
     numbers = ("round", "drawn", "bounded")
     return [

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
 from reticent.errors import DataError
+from reticent.reading import parse_json, read_text
 
 T = TypeVar("T", str, int, float, bool)
 Name = TypeVar("Name", bound=str)
@@ -122,35 +122,8 @@ class Fields:
         return value
 
 
-def parse(text: str, where: str) -> object:
-    """What a text of JSON holds.
-
-    >>> parse("{", "job.json")
-    Traceback (most recent call last):
-    reticent.errors.DataError: job.json is not JSON: ...
-    """
-    try:
-        found: object = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{where} is not JSON: {error}; it is damaged, or not ours: take it away") from error
-    return found
-
-
-def read_text(path: Path) -> str:
-    """The text of a file."""
-    try:
-        return path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
-
-
-def read_json(path: Path) -> object:
-    """What a file of JSON holds."""
-    return parse(read_text(path), str(path))
-
-
 def read_lines(path: Path) -> list[Fields]:
     """The objects of a file with one a line."""
-    lines = read_text(path).splitlines()
+    lines = read_text(path).split("\n")  # not at the other ends of lines that Unicode has: they may stand in a text
     places = [(f"{path}, line {number}", line) for number, line in enumerate(lines, start=1) if line.strip()]
-    return [Fields(parse(line, where), where) for where, line in places]
+    return [Fields(parse_json(line, where), where) for where, line in places]

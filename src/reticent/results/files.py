@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 from reticent.errors import ResumeError
 from reticent.results.fields import read_lines
 from reticent.results.result import Result
-from reticent.results.sealing import read_sealed
+from reticent.results.sealing import read_sealed, seal, unseal
 
 ANSWER, RECORD, RESULTS = "result.json", "record.json", "results.jsonl"
 """What `train` leaves, what a sweep leaves beside it, and all of a sweep's records in one file."""
@@ -42,9 +41,9 @@ def read_record(folder: Path) -> Result | None:
 
 def read_results(path: Path) -> list[Result]:
     """The results in a file with one a line."""
-    return [Result.from_json(line.data, line.where) for line in read_lines(path)]
+    return [Result.from_json(unseal(line.data, line.where), line.where) for line in read_lines(path)]
 
 
 def to_line(result: Result) -> str:
     """A result as one line of such a file."""
-    return json.dumps(result.to_json()) + "\n"
+    return seal(result.to_json()).decode() + "\n"

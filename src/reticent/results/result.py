@@ -76,11 +76,11 @@ class Result:
     """What made it, where results were collected for publication."""
 
     def __post_init__(self) -> None:
-        """Forget how long it took where that tells what the guarantee hides."""
-        if self.guarantee.clock_is_private:
-            timeless = None if self.effort is None else replace(self.effort, wall_seconds=None, cpu_seconds=None)
+        """A time that must stay private is not told; nor that of a run that did not get to say whether it must."""
+        if self.guarantee.time_is_private or not self.done:
             object.__setattr__(self, "seconds", None)
-            object.__setattr__(self, "effort", timeless)
+            if self.effort is not None:
+                object.__setattr__(self, "effort", replace(self.effort, wall_seconds=None, cpu_seconds=None))
 
     @property
     def done(self) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from reticent.errors import DataError
-from reticent.results.fields import read_json
+from reticent.reading import read_json
 
 SEAL = "sha256"
 

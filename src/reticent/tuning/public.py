@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,12 +12,14 @@ from torch import nn
 
 from reticent.accounting import Budget
 from reticent.call import NOT_REPEATED
-from reticent.checkpoint import make_folder, replace_file
 from reticent.errors import SettingError, require
+from reticent.files import make_folder, replace_file
 from reticent.fitting import fit
 from reticent.inside import by_person, readable
 from reticent.methods import Method, get
 from reticent.methods.planning import default_delta
+from reticent.results.fields import Fields
+from reticent.results.sealing import read_sealed, seal
 from reticent.settling import settle
 from reticent.trained import Trained
 from reticent.tuning.choices import Choice, check, usual
@@ -104,7 +105,7 @@ def tune_on_public(
         scores = [rehearsed_with(choice) for choice in listed(many - cut)]
         if place is not None:
             make_folder(place.parent)
-            replace_file(place, json.dumps(scores).encode())
+            replace_file(place, seal({"scores": scores}))
     choice = listed(private)[best := max(range(len(scores)), key=scores.__getitem__)]
     found = trained(examples, choice, size, folder=folder, resume=resume, **settings)
     tuned = Tuned(found, choice, scores[best], f"{cut} examples declared public", {"epsilon": 0.0})
@@ -112,4 +113,8 @@ def tune_on_public(
 
 
 def _stored(place: Path | None) -> list[float] | None:
-    return json.loads(place.read_text()) if place is not None and place.exists() else None
+    if place is None or not place.exists():
+        return None
+    found = read_sealed(place)
+    told = Fields({"scores": found} if isinstance(found, list) else found, str(place))  # a bare list is an older one
+    return list(told.many("scores", float) or ())

@@ -1,4 +1,4 @@
-"""Features of a dataset by a public extractor, computed once and kept on disk under the content they came from.
+"""Features of a dataset by a public extractor, computed once and kept on disk, for their owner only.
 
 An extractor maps each example by itself with public weights, so features cost no privacy.
 """
@@ -6,10 +6,12 @@ An extractor maps each example by itself with public weights, so features cost n
 from __future__ import annotations
 
 import hashlib
+import secrets
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -19,10 +21,12 @@ from reticent.data.examples import Dataset, Examples
 from reticent.data.features.deskew import Deskew
 from reticent.data.features.scattering import Scattering
 from reticent.data.features.two_scales import GROUPS, TwoScales
-from reticent.data.loading.arrays import Array, fingerprint, fresh_folder, open_array
+from reticent.data.loading.arrays import Array, fingerprint, fresh_folder, open_array, read_arrays, seal_arrays
 from reticent.data.loading.maps import map_array
 from reticent.data.loading.places import cache_folder
 from reticent.errors import DataError, UnknownName
+from reticent.files import private_folder, write_private
+from reticent.reading import reading
 
 Extractor = Callable[[Tensor], Tensor]
 Progress = Callable[[int, int], None]
@@ -112,15 +116,26 @@ def _transform(part: Examples, extract: Extractor, label: str | None, told: _Cou
         _fill(answers, part.x, extract, told)
         return replace(part, x=torch.from_numpy(answers))
     identity = f"{FEATURE_VERSION}\n{label}\n{fingerprint(part.x.numpy())}"
-    folder = cache_folder() / "features" / hashlib.sha256(identity.encode()).hexdigest()[:32]
-    if folder.is_dir():
+    place = private_folder(cache_folder())
+    folder = place / "features" / hashlib.blake2b(identity.encode(), key=_key(place), digest_size=16).hexdigest()
+    if (known := read_arrays(folder)) is not None and known["x"].shape == shape:
         told.add(len(part))
     else:
-        with fresh_folder(folder, "features") as fresh:
+        with fresh_folder(folder, "features", private=True) as fresh:
             file = open_array(fresh / "x.npy", shape)
             _fill(file, part.x, extract, told)
             file.flush()
+            seal_arrays(fresh)
     return replace(part, x=map_array(folder / "x.npy", writable=True))
+
+
+def _key(place: Path) -> bytes:
+    """What the names of caches are made with: without it they tell nobody which examples were here."""
+    path = place / "key"
+    with reading(path, "choose another folder for caches with $RETICENT_CACHE"):
+        if not path.exists():
+            write_private(path, secrets.token_bytes(32))
+        return path.read_bytes()[:64]
 
 
 def _apply(extract: Extractor, x: Tensor) -> Tensor:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import lzma
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+from reticent.data.loading.archives import unxz
 from reticent.errors import DataError
+from reticent.reading import reading
 
 _MINUTES = 30
 
@@ -73,6 +74,11 @@ def _run(command: list[str], folder: Path) -> None:
 
 def unpack_deb(archive: Path) -> Path:
     """The tar archive of a Debian package's files, written beside it."""
+    with reading(archive, "remove it, and it is fetched again"):
+        return _unpack_deb(archive)
+
+
+def _unpack_deb(archive: Path) -> Path:
     raw = archive.read_bytes()
     if not raw.startswith(b"!<arch>\n"):
         raise DataError(f"{archive.name} is not a Debian package")
@@ -83,7 +89,7 @@ def unpack_deb(archive: Path) -> Path:
         body = raw[start + 60 : start + 60 + size]
         if name.startswith("data.tar"):
             inner = archive.with_suffix(".tar")
-            inner.write_bytes(lzma.decompress(body) if name.endswith(".xz") else body)
+            inner.write_bytes(unxz(body, archive) if name.endswith(".xz") else body)
             return inner
         start += 60 + size + size % 2
     raise DataError(f"{archive.name} holds no files")

@@ -1,19 +1,23 @@
-"""Named members of a folder, a tar or a zip archive, read without unpacking; and pickles that hold only arrays."""
+"""Named members of a folder, a tar or a zip archive, read without unpacking, and never more than there may be."""
 
 from __future__ import annotations
 
-import codecs
+import gzip
 import io
-import pickle
+import lzma
 import tarfile
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import IO
 
 from reticent.errors import DataError
+from reticent.reading import reading
+
+LIMIT = 1 << 32
+"""So many bytes at most come out of an archive: one that holds more was made to fill the memory."""
+MEMBERS = 1_000_000
+_HALF = "it is damaged, or was copied by half: bring it back whole"
 
 
 def read_members(path: Path, names: Iterable[str]) -> dict[str, bytes]:
@@ -23,52 +27,69 @@ def read_members(path: Path, names: Iterable[str]) -> dict[str, bytes]:
     b'\"\"\"Named '
     """
     wanted = list(names)
-    if path.is_dir():
-        found = {name: (path / name).read_bytes() for name in wanted if (path / name).is_file()}
-    elif zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            found = {name: archive.read(name) for name in wanted if name in archive.namelist()}
-    else:
-        found = _read_tar(path, set(wanted))
+    with reading(path, _HALF):
+        if path.is_dir():
+            found = {name: (path / name).read_bytes() for name in wanted if (path / name).is_file()}
+        elif zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                check_zip(archive, path)
+                found = {name: archive.read(name) for name in wanted if name in archive.namelist()}
+        else:
+            found = _read_tar(path, set(wanted))
     absent = [name for name in wanted if name not in found]
     if absent:
         raise DataError(f"{path} does not contain {', '.join(absent)}")
     return found
 
 
+def check_zip(archive: zipfile.ZipFile, path: Path) -> None:
+    """Refuse a zip archive that says that it holds too much; Python reads no more of a member than it says."""
+    refuse_beyond(sum(member.file_size for member in archive.infolist()), path)
+
+
+def tar_members(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
+    """The files of a tar archive, one after the other; seeking back in a compressed one would read it again."""
+    with tarfile.open(path) as archive:
+        size = 0
+        for number, member in enumerate(archive):
+            size += member.size
+            refuse_beyond(size if number < MEMBERS else LIMIT + 1, path)
+            file = archive.extractfile(member) if member.isreg() else None
+            if file is not None:
+                yield member.name.removeprefix("./"), file
+
+
 def _read_tar(path: Path, wanted: set[str]) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
-    with tarfile.open(path) as archive:
-        for member in archive:  # once through: seeking back in a compressed archive would read it again
-            name = member.name.removeprefix("./")
-            file = archive.extractfile(member) if name in wanted else None
-            if file is not None:
-                found[name] = file.read()
-            if len(found) == len(wanted):
-                break
+    for name, file in tar_members(path):
+        if name in wanted:
+            found[name] = file.read()
+        if len(found) == len(wanted):
+            break
     return found
 
 
-class _ArraysOnly(pickle.Unpickler):
-    """Unpickles arrays, lists and dicts; anything that could run code is refused."""
-
-    _REBUILD = np.empty(0).__reduce__()[0]
-
-    def find_class(self, module: str, name: str) -> object:
-        if module in ("numpy.core.multiarray", "numpy._core.multiarray") and name == "_reconstruct":
-            return self._REBUILD
-        if module == "numpy" and name in ("ndarray", "dtype"):
-            return getattr(np, name)
-        if (module, name) == ("_codecs", "encode"):  # how newer Pythons write bytes for older ones
-            return codecs.encode
-        raise DataError(f"the pickle asks for {module}.{name}, which a dataset has no use for: not opened")
+def gunzip(path: Path) -> bytes:
+    """The content of a gzipped file."""
+    with gzip.open(path) as file:
+        return _bounded(file, path)
 
 
-def unpickle_arrays(raw: bytes) -> dict[bytes, Any]:
-    """Open a pickled dictionary of arrays, such as the official CIFAR batches, without trusting it.
+def unxz(raw: bytes, path: Path) -> bytes:
+    """The content of bytes that were compressed by xz."""
+    with lzma.open(io.BytesIO(raw)) as file:
+        return _bounded(file, path)
 
-    >>> unpickle_arrays(pickle.dumps({b"labels": [1, 2]}))
-    {b'labels': [1, 2]}
-    """
-    answer: dict[bytes, Any] = _ArraysOnly(io.BytesIO(raw), encoding="bytes").load()
-    return answer
+
+def _bounded(file: io.BufferedIOBase, path: Path) -> bytes:
+    found = file.read(LIMIT + 1)
+    refuse_beyond(len(found), path)
+    return found
+
+
+def refuse_beyond(size: int, path: Path) -> None:
+    """Refuse what would unpack to more than any dataset of ours does."""
+    if size > LIMIT:
+        raise DataError(
+            f"{path} unpacks to more than {LIMIT >> 30} GiB: not opened. If that is right, unpack it and give the files"
+        )

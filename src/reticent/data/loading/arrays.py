@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import json
 import math
 import secrets
 import shutil
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,10 +17,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from reticent.errors import DataError
+from reticent.errors import DataError, FileWarning
+from reticent.reading import reading
 
 Array = npt.NDArray[Any]
 Arrays = dict[str, Array]
+SUMS = "sums.json"
+"""Beside the arrays of a folder: the fingerprint of each."""
 
 
 def fingerprint(array: Array) -> str:
@@ -39,15 +44,18 @@ def file_digest(path: Path, algorithm: str = "sha256") -> str:
 
 
 @contextmanager
-def fresh_folder(folder: Path, what: str, *, publish: bool = True) -> Iterator[Path]:
+def fresh_folder(folder: Path, what: str, *, publish: bool = True, private: bool = False) -> Iterator[Path]:
     """A new folder to fill, which takes its name when it is whole: a crash leaves nothing under that name.
 
-    Whoever comes second keeps what the first has published. Without `publish` it is only a place to work.
+    Whoever comes second keeps what the first has published. Without `publish` it is only a place to work; into a
+    `private` one only its owner may look.
     """
     fresh = folder.parent / f".{folder.name}-{secrets.token_hex(4)}"
     try:
-        fresh.mkdir(parents=True)
+        fresh.mkdir(parents=True, mode=0o700 if private else 0o777)
         yield fresh
+        for path in fresh.iterdir() if private else ():
+            path.chmod(0o600)
         if publish:
             _rename(fresh, folder)
     except OSError as error:
@@ -80,8 +88,44 @@ def write_arrays(folder: Path, arrays: Mapping[str, Array], what: str) -> None:
     with fresh_folder(folder, what) as fresh:
         for name, array in arrays.items():
             np.save(fresh / f"{name}.npy", array)
+        seal_arrays(fresh)
 
 
-def read_arrays(folder: Path) -> Arrays:
-    """Map every .npy file of a folder; what is written to the arrays stays in memory."""
-    return {path.stem: np.load(path, mmap_mode="c") for path in sorted(folder.glob("*.npy"))}
+def seal_arrays(folder: Path) -> None:
+    """Write down what the arrays of a folder are, so that a change of them is seen."""
+    sums = {path.stem: fingerprint(np.load(path, mmap_mode="r")) for path in sorted(folder.glob("*.npy"))}
+    (folder / SUMS).write_text(json.dumps(sums))
+
+
+def read_arrays(folder: Path) -> Arrays | None:
+    """Map every .npy file of a folder; what is written to the arrays stays in memory.
+
+    None if there is no such folder, or if it is not what was written, which is told: it is to be made again.
+    """
+    if not folder.is_dir():
+        return None
+    try:
+        with reading(folder):
+            arrays = {path.stem: np.load(path, mmap_mode="c") for path in sorted(folder.glob("*.npy"))}
+            if not _as_written(folder, arrays):
+                raise DataError(f"{folder} is damaged: its arrays are not those that were written")
+    except DataError as error:
+        warnings.warn(f"{error}; it is made again", FileWarning, stacklevel=3)
+        shutil.rmtree(folder, ignore_errors=True)
+        return None
+    return arrays
+
+
+_LOOKED_AT: set[tuple[object, ...]] = set()
+"""What this process has compared with its checksum already."""
+
+
+def _as_written(folder: Path, arrays: Arrays) -> bool:
+    files = [folder / SUMS, *(folder / f"{name}.npy" for name in arrays)]
+    stats = [path.stat() for path in files]
+    mark = (str(folder), *((stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in stats))
+    if mark not in _LOOKED_AT:
+        if json.loads(files[0].read_text()) != {name: fingerprint(array) for name, array in arrays.items()}:
+            return False
+        _LOOKED_AT.add(mark)
+    return True

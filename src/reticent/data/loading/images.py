@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -15,8 +16,10 @@ from torch import Tensor
 
 from reticent.data.examples import Examples
 from reticent.errors import DataError
+from reticent.reading import reading
 
 _SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff"}
+_MEND = "mend or remove it"
 _MODES = {1: "L", 3: "RGB"}
 DECLARED = "the size of the images and the class names are public knowledge (schema.json, declared)"
 ACCEPTED = (
@@ -77,11 +80,8 @@ def propose_images(root: Path) -> ImageSchema:
     first = next((file for name in names for file in image_files(root / name)), None)
     if first is None:
         raise DataError(f"no images in {root}: expected a folder for each class, with image files in it")
-    try:
-        with _pillow().open(first) as image:
-            (width, height), mode = image.size, image.mode
-    except OSError as error:
-        raise DataError(f"cannot read {first} ({error}): mend or remove it") from error
+    with reading(first, _MEND, quote=False), _pillow().open(first) as image:
+        (width, height), mode = image.size, image.mode
     return ImageSchema((height, width), 1 if mode in ("1", "L") else 3, names, accepted=True)
 
 
@@ -134,9 +134,8 @@ def image_files(folder: Path) -> list[Path]:
 
 def _read(pillow: ModuleType, file: Path, size: tuple[int, int], channels: int) -> np.ndarray:
     height, width = size
-    try:
+    with reading(file, _MEND, quote=False), warnings.catch_warnings():
+        warnings.simplefilter("error", pillow.DecompressionBombWarning)
         with pillow.open(file) as image:
             pixels = np.asarray(image.convert(_MODES[channels]).resize((width, height)), np.uint8)
-    except OSError as error:
-        raise DataError(f"cannot read {file} ({error}): mend or remove it") from error
     return pixels.reshape(height, width, channels).transpose(2, 0, 1)

@@ -13,17 +13,15 @@ from torch import Tensor
 
 from reticent.data.examples import Examples
 from reticent.data.loading.arrays import Array
-from reticent.errors import DataError
+from reticent.reading import reading
 
 _SMALL_ROW = 1 << 14
 
 
 def map_array(path: str | Path, *, writable: bool = False) -> Tensor:
     """A tensor over a .npy file; writing to it is impossible, or with `writable` stays in memory, never on disk."""
-    try:
+    with reading(path, "it must be a plain array saved with numpy.save", quote=False):
         array = np.load(path, mmap_mode="c" if writable else "r")
-    except (OSError, ValueError) as error:
-        raise DataError(f"cannot map {path} ({error}): it must be a plain array saved with numpy.save") from error
     if not writable:
         _expect_scattered_rows(array)
     with warnings.catch_warnings():

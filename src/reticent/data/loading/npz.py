@@ -13,8 +13,10 @@ import torch
 from torch import Tensor
 
 from reticent.data.examples import Examples
+from reticent.data.loading.archives import check_zip
 from reticent.data.loading.arrays import Array, Arrays
 from reticent.errors import DataError
+from reticent.reading import reading
 
 PAIRS = {
     "train": (("x", "y"), ("train_x", "train_y"), ("x_train", "y_train")),
@@ -97,12 +99,13 @@ def propose_arrays(arrays: Arrays, origin: str) -> tuple[ArraySchema, bool]:
 
 def read_npz(path: Path) -> Arrays:
     """The arrays of a file; .npy is one array, x. Nothing that could run code is opened."""
-    try:
-        found = np.load(path, allow_pickle=False)
-        return {"x": found} if isinstance(found, np.ndarray) else {name: found[name] for name in found.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        said = "it holds objects, not numbers" if "allow_pickle" in str(error) else type(error).__name__
-        raise DataError(f"cannot read {path} ({said}): save plain arrays with numpy.savez") from None
+    with reading(path, "save plain arrays, no objects, with numpy.savez", quote=False):
+        if not zipfile.is_zipfile(path):
+            return {"x": np.load(path, allow_pickle=False)}
+        with zipfile.ZipFile(path) as archive:
+            check_zip(archive, path)
+        with np.load(path, allow_pickle=False) as found:
+            return {name: found[name] for name in found.files}
 
 
 def unit(values: Array) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,11 +12,12 @@ from reticent.data.loading.npz import ArraySchema, propose_arrays, read_npz
 from reticent.data.preprocessing import Preprocessing
 from reticent.data.tables.frames import SUFFIXES
 from reticent.data.tables.proposing import ProposedSchema, propose
-from reticent.data.tables.schema import Schema, read_toml
+from reticent.data.tables.schema import Schema
 from reticent.data.whose import persons_in
 from reticent.errors import DataError
 from reticent.inside import as_store
 from reticent.inside.missing import warn_of_missing
+from reticent.reading import read_json, read_toml, reading
 
 ARRAYS = ".npz"
 STORED = "schema.json"
@@ -82,7 +82,7 @@ def schema_for(name: str, declared: Declaration) -> Schema | ImageSchema | Array
     """What was declared of the file, or the proposal if that is accepted; else an error that tells the proposal."""
     if declared.schema is not None:
         try:
-            return from_json(read_toml(declared.schema))
+            return from_json(read_toml(Path(declared.schema)))
         except DataError as error:
             raise DataError(f"schema {declared.schema}: {error}") from error
     proposal = propose_for(name, label=declared.label).without(declared.groups)
@@ -126,10 +126,11 @@ def from_json(content: Mapping[str, object]) -> Schema | ImageSchema | ArraySche
 def read_stored(folder: Path) -> Preprocessing | None:
     """How the examples of the run in a folder were read, if it says so."""
     path = folder / STORED
-    try:
-        return from_json(json.loads(path.read_text("utf-8"))) if path.exists() else None
-    except (ValueError, DataError) as error:
-        raise DataError(f"cannot read {path}: {error}") from error
+    if not path.exists():
+        return None
+    found = read_json(path)
+    with reading(path):
+        return from_json(found if isinstance(found, dict) else {})
 
 
 def _training(path: Path) -> Path:

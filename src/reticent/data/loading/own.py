@@ -17,7 +17,6 @@ What such a file says is public: it must be known beforehand, not found out from
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +32,7 @@ from reticent.data.loading.npz import ArraySchema, read_npz
 from reticent.data.tables.schema import read_schema, table
 from reticent.data.whose import persons_in
 from reticent.errors import DataError
+from reticent.reading import read_toml
 
 
 def as_examples(source: Any, labels: object = None) -> Examples:
@@ -68,10 +68,7 @@ def describe(path: str | Path, *, groups: str | None = None) -> Dataset:
     `groups` names the column of the training table, or the file beside arrays, that says whose each row is.
     """
     place = Path(path)
-    try:
-        content = tomllib.loads(place.read_text("utf-8"))
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise DataError(f"cannot read the description {place}: {error}") from error
+    content = read_toml(place)
     if "train" not in content:
         raise DataError(f"{place}: 'train' is missing: name a table, a folder of images, or [inputs, labels]")
     if "size" in content and "classes" not in content:

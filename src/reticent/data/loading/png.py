@@ -22,7 +22,8 @@ def decode_png(raw: bytes) -> Bytes:
     width, height, depth, colour, _, _, interlaced = struct.unpack(">IIBBBBB", chunks["IHDR"])
     if depth != 8 or colour not in _CHANNELS or interlaced:
         raise DataError("only plain 8-bit PNG files are read here")
-    lines = np.frombuffer(zlib.decompress(chunks["IDAT"]), np.uint8).reshape(height, -1)
+    size = height * (width * _CHANNELS[colour] + 1)
+    lines = np.frombuffer(zlib.decompressobj().decompress(chunks["IDAT"], size), np.uint8).reshape(height, -1)
     return _unfilter(lines[:, 1:].reshape(height, width, _CHANNELS[colour]), lines[:, 0])
 
 

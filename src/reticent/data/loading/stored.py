@@ -17,9 +17,10 @@ from reticent.data.examples import Dataset, Examples
 from reticent.data.loading.arrays import Arrays, file_digest, fingerprint, read_arrays, write_arrays
 from reticent.data.loading.places import cache_folder
 from reticent.errors import DataError
+from reticent.reading import reading
 
 # Part of every cache key: raise it when a reader starts to answer differently.
-DECODER_VERSION = 1
+DECODER_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class FileLayout:
     files: tuple[str, ...]
     read: Callable[[Path], Arrays]
     published: str = ""  # its table in fingerprints.toml, where this form decodes to other arrays than the rest
-    md5: tuple[str, ...] = ()  # of the files, where their authors publish that and nobody the decoded arrays
+    md5: tuple[str, ...] = ()  # of the files, where their authors publish that: looked at before they are read
 
     def in_brief(self) -> str:
         """Its first file, and how many more there are.
@@ -56,12 +57,13 @@ class Stored:
         """The prepared arrays: decoded and verified on the first reading, mapped from the cache ever after."""
         folder, layout = self._find(root)
         cache = cache_folder() / "decoded" / f"{self.name}-{_content_key(folder, layout)}"
-        if not cache.is_dir():
-            _check_files(layout, folder, self.name)
-            arrays = _read(layout, folder, self.name)
-            self.verify(arrays, f"the files in {folder}", layout.published)
-            write_arrays(cache, self.prepare(arrays), f"decoded {self.name}")
-        return read_arrays(cache)
+        if (known := read_arrays(cache)) is not None:
+            return known
+        _check_files(layout, folder, self.name)
+        arrays = _read(layout, folder, self.name)
+        self.verify(arrays, f"the files in {folder}", layout.published)
+        write_arrays(cache, ready := self.prepare(arrays), f"decoded {self.name}")
+        return read_arrays(cache) or ready
 
     def present(self, root: Path) -> bool:
         """Whether the data folder holds it in any form."""
@@ -116,15 +118,8 @@ def _check_files(layout: FileLayout, folder: Path, name: str) -> None:
 
 
 def _read(layout: FileLayout, folder: Path, name: str) -> Arrays:
-    try:
+    with reading(f"{', '.join(layout.files)} in {folder}", f"remove them and run `reticent data get {name}`"):
         return layout.read(folder)
-    except DataError:
-        raise
-    except (OSError, ValueError, KeyError, EOFError) as error:
-        files = ", ".join(layout.files)
-        raise DataError(
-            f"{name}: cannot read {files} in {folder} ({error}); remove them and run `reticent data get {name}`"
-        ) from error
 
 
 def unit_images(arrays: Arrays) -> Arrays:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import tomllib
-import zipfile
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -16,6 +14,7 @@ import numpy.typing as npt
 import torch
 
 from reticent.data.examples import SPLIT_NOTE, Dataset, Examples, fixed_split
+from reticent.data.loading.archives import gunzip, read_members
 from reticent.data.loading.arrays import Arrays
 from reticent.data.loading.stored import FileLayout, Stored, split_dataset
 from reticent.data.tables.encoding import Number
@@ -54,7 +53,7 @@ def _arrays(train: str, test: str) -> Arrays:
 
 
 def _read_gzip(folder: Path) -> Arrays:
-    return _arrays(*(gzip.decompress((folder / f"adult.{part}.gz").read_bytes()).decode() for part in ("data", "test")))
+    return _arrays(*(gunzip(folder / f"adult.{part}.gz").decode() for part in ("data", "test")))
 
 
 def _read_plain(folder: Path) -> Arrays:
@@ -63,8 +62,7 @@ def _read_plain(folder: Path) -> Arrays:
 
 def _read_clean(folder: Path) -> Arrays:
     """A table that is one-hot already: scale its numbers by the same public ranges."""
-    with zipfile.ZipFile(folder / "adult.csv.zip") as archive:
-        text = archive.read("adult.csv").decode()
+    text = read_members(folder / "adult.csv.zip", ["adult.csv"])["adult.csv"].decode()
     header = text[: text.index("\n")].strip().split(",")
     table = np.loadtxt(io.StringIO(text), np.float64, delimiter=",", skiprows=1)
     kept = [place for place, name in enumerate(header) if not name.startswith("salary_")]

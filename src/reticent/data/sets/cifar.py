@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.data.examples import Dataset
-from reticent.data.loading.archives import read_members, unpickle_arrays
+from reticent.data.loading.archives import read_members
 from reticent.data.loading.arrays import Array, Arrays
 from reticent.data.loading.packed import unpack_images
+from reticent.data.loading.pickles import unpickle_arrays
 from reticent.data.loading.png import decode_png
 from reticent.data.loading.stored import FileLayout, Stored, split_dataset, unit_images
 from reticent.errors import DataError
@@ -49,7 +50,12 @@ def decode_binary(raw: bytes, label_bytes: int) -> tuple[Bytes, Bytes]:
 def decode_python(raw: bytes, label: bytes) -> tuple[Bytes, Bytes]:
     """Images and labels of a pickled batch."""
     batch = unpickle_arrays(raw)
-    return _planes(np.asarray(batch[b"data"], np.uint8)), np.asarray(batch[label], np.uint8)
+    rows, labels = batch.get(b"data"), batch.get(label)
+    if not isinstance(rows, np.ndarray) or rows.dtype != np.uint8 or rows.ndim != 2 or rows.shape[1] != _PIXELS:
+        raise DataError(f"not a CIFAR batch: data must be rows of {_PIXELS} bytes")
+    if not isinstance(labels, list) or len(labels) != len(rows) or not all(type(one) is int for one in labels):
+        raise DataError("not a CIFAR batch: there must be a label, a whole number, for each row")
+    return _planes(rows), np.array(labels, np.uint8)
 
 
 def _reader(
@@ -122,11 +128,21 @@ CIFAR10 = Stored(
             "cifar-10-binary.tar.gz",
             {"train": _in(_BIN_10, TRAIN_10, ".bin"), "test": _in(_BIN_10, TEST_10, ".bin")},
             partial(decode_binary, label_bytes=1),
+            ("c32a1d4ab5d03f1284b67883e8d87530",),
         ),
         *_official(
             "cifar-10-python.tar.gz",
             {"train": _in(_PY_10, TRAIN_10), "test": _in(_PY_10, TEST_10)},
             partial(decode_python, label=b"labels"),
+            ("c58f30108f718f92721af3b95e74349a",),
+            (
+                "c99cafc152244af753f735de768cd75f",
+                "d4bba439e000b95fd0a9bffe97cbabec",
+                "54ebc095f3ab1f0389bbae665268c751",
+                "634d18415352ddfa80567beed471001a",
+                "482c414d41f54cd18b22e5b47cb7c3cb",
+                "40351d587109b95175f43aff81a1287e",
+            ),
         ),
         FileLayout(STRIPS, _read_strips),
     ),

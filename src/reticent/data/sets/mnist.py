@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 
 import numpy as np
 
 from reticent.data.examples import Dataset
+from reticent.data.loading.archives import gunzip
 from reticent.data.loading.arrays import Array, Arrays
 from reticent.data.loading.stored import FileLayout, Stored, split_dataset, unit_images
 from reticent.errors import DataError
@@ -38,7 +38,7 @@ def decode_idx(raw: bytes) -> Array:
 
 
 def _read_gzip(folder: Path) -> Arrays:
-    return {part: decode_idx(gzip.decompress((folder / f"{file}.gz").read_bytes())) for part, file in FILES.items()}
+    return {part: decode_idx(gunzip(folder / f"{file}.gz")) for part, file in FILES.items()}
 
 
 def _read_plain(folder: Path) -> Arrays:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tarfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from reticent.data.loading.archives import tar_members
 from reticent.data.loading.arrays import Arrays
 from reticent.errors import DataError
 
@@ -63,12 +63,10 @@ def encode(texts: Sequence[str], ranked: Sequence[str]) -> list[list[int]]:
 def read_official(folder: Path) -> tuple[Reviews, Reviews]:
     """Training and test reviews from the official archive, in file name order, negative ones first."""
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    with tarfile.open(folder / OFFICIAL) as archive:
-        for member in archive:
-            part, kind, name = (["", "", "", *member.name.split("/")])[-3:]
-            file = archive.extractfile(member) if kind in ("neg", "pos") and name.endswith(".txt") else None
-            if file is not None:
-                found.setdefault((part, kind), []).append((name, file.read().decode("utf-8")))
+    for path, file in tar_members(folder / OFFICIAL):
+        part, kind, name = (["", "", "", *path.split("/")])[-3:]
+        if kind in ("neg", "pos") and name.endswith(".txt"):
+            found.setdefault((part, kind), []).append((name, file.read().decode("utf-8")))
     return _official_part(found, "train"), _official_part(found, "test")
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import codecs
 import csv
-import gzip
 import io
 import math
 import re
@@ -17,6 +16,9 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 import numpy as np
+
+from reticent.data.loading.archives import gunzip
+from reticent.errors import DataError
 
 Frame = dict[str, Sequence[object]]
 """A table by its columns: text as it stands in a file, or the values of a data frame."""
@@ -281,12 +283,14 @@ def encode(
 
 def read_rows(path: Path, *, coding: str | None = None, separator: str | None = None) -> Iterable[list[str]]:
     """The rows of a CSV file, gzipped or not, without blank lines; a mark at its start tells the coding, else UTF-8."""
-    raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    raw = gunzip(path) if path.suffix == ".gz" else path.read_bytes()
     marks = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
     found = next((name for mark, name in marks.items() if raw.startswith(mark)), coding or "utf-8")
     try:
         text = raw.decode(found)
     except UnicodeDecodeError:
-        raise ValueError(f'it is not written in {found}: declare another coding, such as coding = "latin-1"') from None
+        raise DataError(
+            f'{path} is not written in {found}: declare another coding, such as coding = "latin-1"'
+        ) from None
     lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator or ",", skipinitialspace=True)
     return (row for row in lines if row)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from itertools import islice
@@ -11,6 +10,7 @@ from typing import Protocol, runtime_checkable
 
 from reticent.data.tables.encoding import Frame, read_rows
 from reticent.errors import DataError
+from reticent.reading import reading
 
 TEXT = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 ARROW = {".parquet": "pyarrow.parquet", ".arrow": "pyarrow.feather", ".feather": "pyarrow.feather"}
@@ -82,10 +82,8 @@ def cells_of(
 ) -> tuple[list[str], list[list[str]]]:
     """Header and rows of a text file, as they are."""
     tab = "\t" if ".tsv" in path.name.lower() else None
-    try:
+    with reading(path, "it must be a table of text, in the coding that was declared", quote=False):
         rows = list(read_rows(path, coding=coding, separator=separator or tab))
-    except (ValueError, LookupError, OSError, EOFError, csv.Error) as error:
-        raise DataError(f"cannot read {path}: {error}") from None
     header = list(names) or [name.strip() for name in next(iter(rows), [])]
     if not header:
         raise DataError(f"{path} is empty: the first line must name the columns")
@@ -134,7 +132,5 @@ def _arrow(path: Path) -> Frame:
         reader = import_module(ARROW[suffix])
     except ImportError:
         raise DataError(f"{suffix} files need the package pyarrow: pip install 'reticent[tables]'") from None
-    try:
+    with reading(path, f"it is no {suffix[1:]} file", quote=False):
         return _columns(reader.read_table(path))
-    except (OSError, ValueError) as error:
-        raise DataError(f"cannot read {path} ({type(error).__name__}): it is no {suffix[1:]} file") from None

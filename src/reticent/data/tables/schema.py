@@ -31,7 +31,6 @@ skip = true
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -48,6 +47,7 @@ from reticent.data.tables.encoding import NOISY, BadCell, Column, Frame, Number,
 from reticent.data.tables.frames import TEXT, Table, cells_of, frame_of, is_table
 from reticent.data.whose import persons_in
 from reticent.errors import DataError
+from reticent.reading import read_toml
 
 DECLARED = "column ranges, categories and class names are public knowledge (schema.json, declared)"
 ACCEPTED = (
@@ -224,17 +224,9 @@ class Schema:
             )
 
 
-def read_toml(path: str | Path) -> dict[str, object]:
-    """The content of a TOML file."""
-    try:
-        return tomllib.loads(Path(path).read_text("utf-8-sig"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise DataError(f"cannot read {path}: {error}") from error
-
-
 def read_schema(path: str | Path) -> Schema:
     """Read a schema file; see the top of this module for its form."""
-    content = read_toml(path)
+    content = read_toml(Path(path))
     try:
         return Schema.from_json(content)
     except DataError as error:

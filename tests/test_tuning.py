@@ -237,6 +237,12 @@ def test_every_trial_releases_just_what_is_charged(monkeypatch: pytest.MonkeyPat
     assert price(seen[0], delta, accountant="rdp").epsilon == tuned.cost["epsilon_of_one_trial"]
 
 
+@pytest.mark.parametrize("eta", [-1.0, float("inf"), float("nan")])
+def test_a_law_that_is_none_is_refused(eta: float) -> None:
+    with pytest.raises(SettingError, match="eta is"):
+        search(eta=eta)
+
+
 def test_public_examples_must_be_declared_public() -> None:
     given: dict[str, Any] = {"public": JUDGES, "epsilon": 4.0, "epochs": 1, "seed": 0, "choices": CHOICES}
     with pytest.raises(SettingError, match="public_is_public=True"):

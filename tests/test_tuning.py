@@ -271,6 +271,7 @@ def test_the_command_tells_what_it_cost(tmp_path: Path) -> None:
     assert answer["guarantee"]["epsilon"] <= 3.0
     assert answer["tuned"]["cost"]["noise_without_tuning"] < answer["noise_multiplier"]
     assert answer["tuned"]["settings"]["lr"] in (0.3, 0.6)
+    assert json.loads((tmp_path / "result.json").read_text())["examples"] == 1237, "judges are not learned from"
     told = CliRunner().invoke(app, [*words, "--resume"], catch_exceptions=False).output
     assert "cost       noise multiplier" in told
     with pytest.raises(SettingError, match="public_is_public"):

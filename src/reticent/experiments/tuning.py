@@ -79,9 +79,10 @@ def tune_recipe(
         more: dict[str, Any] = {"trials": search.trials, "score_noise": search.score_noise}
         tuned = tune(make, private, judges=(aside.x, aside.y), judges_are_public=search.public, **shared, **more)
     numbers: dict[str, Any] = dict(tuned.settings)
-    found = settled(replace(recipe, **numbers), replace(dataset, train=private))
+    learned = replace(dataset, train=private)
+    found = settled(replace(recipe, **numbers), learned)
     noise = tuned.cost.get("noise_multiplier", 0.0)
-    result = finish(found, dataset, tuned.trained, out, start, noise_multiplier=noise)
+    result = finish(found, learned, tuned.trained, out, start, noise_multiplier=noise)
     if out is not None:
         replace_file(out / TUNING, json.dumps(tuned.about(), indent=2).encode())
     return result, tuned

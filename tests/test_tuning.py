@@ -274,6 +274,11 @@ def test_the_command_tells_what_it_cost(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "result.json").read_text())["examples"] == 1237, "judges are not learned from"
     told = CliRunner().invoke(app, [*words, "--resume"], catch_exceptions=False).output
     assert "cost       noise multiplier" in told
+    for unused in ("lr_schedule=cosine", "curve=3", "private_diagnostics=true"):
+        with pytest.raises(SettingError, match="would go on without"):
+            ask(*words[:11], "--set", unused)
+    with pytest.raises(SettingError, match="does not know judge_on_test"):
+        ask(*words[:11], "--method", "sa_dpsgd", "--set", "judge_on_test=true")
     with pytest.raises(SettingError, match="public_is_public"):
         ask("tune", "--data", "digits", "--epsilon", "3", "--aside", "200", "--on-public")
 

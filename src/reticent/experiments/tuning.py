@@ -26,6 +26,9 @@ from reticent.tuning.choices import Choice
 TUNING = "tuning.json"
 """What the search cost, beside the result of the run."""
 
+UNUSED = ("lr_schedule", "curve", "private_diagnostics")
+"""Settings of a run that no trial has."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Searched:
@@ -98,6 +101,10 @@ def _budget(recipe: Recipe) -> float:
         raise SettingError("tuning needs a budget for the whole search: give --epsilon")
     if charges(recipe) or recipe.holdout is not None or recipe.size is not None:
         raise SettingError("tuning takes no centre, statistics_noise, holdout or declared size yet: leave them out")
+    unused = [name for name in UNUSED if getattr(recipe, name)]
+    unused += ["judge_on_test"] if recipe.options.get("judge_on_test") else []
+    if unused:
+        raise SettingError(f"tuning does not know {', '.join(unused)} yet, and would go on without: leave it out")
     if recipe.optimizer is not None:
         raise SettingError(
             f"tuning takes the method's own optimizer: name the method, not optimizer={recipe.optimizer}"

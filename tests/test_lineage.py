@@ -12,7 +12,7 @@ from torch import Tensor, nn
 import reticent as rt
 from reticent.accounting import Gaussian, Subsampled, price
 from reticent.accounting.lineage import Lineage
-from reticent.accounting.spending import Spending
+from reticent.accounting.spending import Filtered, Spending
 from reticent.errors import DataError, SettingError
 from reticent.origins import REST
 
@@ -161,6 +161,13 @@ def test_a_dataset_speaks_for_runs_that_were_all_charged_to_it(blobs: Pair, tmp_
 def test_one_run_cannot_have_cost_two_sums() -> None:
     with pytest.raises(DataError, match="two different spendings"):
         Lineage({"a": Spending({STEP: 1})}) | Lineage({"a": Spending({STEP: 2})})
+
+
+def test_it_does_not_matter_which_of_two_filtered_runs_was_first() -> None:
+    one, other = (Spending(filters=(Filtered(8.0, limit, "zero-out"),)) for limit in (0.25, 0.5))
+    assert one + other == other + one
+    both = Lineage({"b": one, "a": other})
+    assert Lineage.from_json(both.to_json()).spending == both.spending
 
 
 def test_a_mark_that_cannot_be_read_is_not_overlooked(blobs: Pair) -> None:

@@ -133,6 +133,20 @@ def test_hooks_that_would_see_hidden_candidates_are_refused(blobs: Pair) -> None
     a_run(blobs, model, optimizer=optimizer, method=rt.methods.dpsgd(noise_multiplier=1.0)).step()
 
 
+class Notes(torch.optim.SGD):
+    """Keeps what a roll-back does not know of."""
+
+
+def test_optimizers_of_others_are_named_where_candidates_are_hidden(blobs: Pair) -> None:
+    model = Small()
+    for kind, named in ((Notes, True), (torch.optim.SGD, False)):
+        run = a_run(blobs, model, optimizer=kind(model.parameters(), lr=0.1))
+        assert any("rests on the promise of Notes" in said for said in run.guarantee().assumptions) == named
+    plain = rt.methods.dpsgd(noise_multiplier=1.0)
+    seen = a_run(blobs, model, optimizer=Notes(model.parameters(), lr=0.1), method=plain)
+    assert not any("Notes" in said for said in seen.guarantee().assumptions), "everything that it sees is paid for"
+
+
 def test_a_copied_model_is_another_model(blobs: Pair) -> None:
     run = a_run(blobs)
     run.step()

@@ -198,6 +198,31 @@ def test_bad_settings_say_what_to_do(blobs: Pair, settings: dict[str, Any], erro
         make(blobs, **settings)
 
 
+@pytest.mark.parametrize(
+    ("said", "says"),
+    [
+        ({"size": 0}, "at least 1"),
+        ({"lr": -1.0}, "lr must be"),
+        ({"lr": float("nan")}, "lr must be"),
+        ({"momentum": 2.0}, "momentum must be"),
+        ({"groups": [{"ann": 1}] * 200}, "by a name or a number"),
+        ({"dataset": "patients"}, "give the budget itself"),
+    ],
+)
+def test_ordinary_mistakes_are_told_in_a_sentence(blobs: Pair, said: dict[str, Any], says: str) -> None:
+    with pytest.raises((SettingError, DataError), match=says):
+        rt.fit(nn.Linear(4, 2), blobs, epsilon=3.0, epochs=1, loss="cross_entropy", **said)
+
+
+@pytest.mark.parametrize("form", ["by name", "single numbers"])
+def test_only_columns_are_normalised(blobs: Pair, form: str) -> None:
+    x, y = blobs
+    single = nn.Sequential(nn.Unflatten(0, (-1, 1)), nn.Linear(1, 2))
+    net, examples = (nn.Linear(4, 2), {"x": x, "labels": y}) if form == "by name" else (single, (x[:, 0], y))
+    with pytest.raises(SettingError, match="give the examples as"):
+        rt.fit(net, rt.normalise(examples, budget_share=0.1), epsilon=3.0, epochs=1, loss="cross_entropy")
+
+
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, float("nan")])
 def test_bad_epsilon(epsilon: float) -> None:
     with pytest.raises(SettingError, match="epsilon"):

@@ -237,6 +237,12 @@ def test_every_trial_releases_just_what_is_charged(monkeypatch: pytest.MonkeyPat
     assert price(seen[0], delta, accountant="rdp").epsilon == tuned.cost["epsilon_of_one_trial"]
 
 
+@pytest.mark.parametrize("eta", [-1.0, float("inf"), float("nan")])
+def test_a_law_that_is_none_is_refused(eta: float) -> None:
+    with pytest.raises(SettingError, match="eta is"):
+        search(eta=eta)
+
+
 def test_public_examples_must_be_declared_public() -> None:
     given: dict[str, Any] = {"public": JUDGES, "epsilon": 4.0, "epochs": 1, "seed": 0, "choices": CHOICES}
     with pytest.raises(SettingError, match="public_is_public=True"):
@@ -265,8 +271,14 @@ def test_the_command_tells_what_it_cost(tmp_path: Path) -> None:
     assert answer["guarantee"]["epsilon"] <= 3.0
     assert answer["tuned"]["cost"]["noise_without_tuning"] < answer["noise_multiplier"]
     assert answer["tuned"]["settings"]["lr"] in (0.3, 0.6)
+    assert json.loads((tmp_path / "result.json").read_text())["examples"] == 1237, "judges are not learned from"
     told = CliRunner().invoke(app, [*words, "--resume"], catch_exceptions=False).output
     assert "cost       noise multiplier" in told
+    for unused in ("lr_schedule=cosine", "curve=3", "private_diagnostics=true"):
+        with pytest.raises(SettingError, match="would go on without"):
+            ask(*words[:11], "--set", unused)
+    with pytest.raises(SettingError, match="does not know judge_on_test"):
+        ask(*words[:11], "--method", "sa_dpsgd", "--set", "judge_on_test=true")
     with pytest.raises(SettingError, match="public_is_public"):
         ask("tune", "--data", "digits", "--epsilon", "3", "--aside", "200", "--on-public")
 

@@ -148,8 +148,8 @@ def _chosen_loss(model: nn.Module, examples: Any, probes: Batch | None) -> LossL
 def _settled(asked: dict[str, Any], method: Method, public: int, task: str | None) -> tuple[Budget | None, Settled]:
     """The budget, and the settings that follow from it and from what was said."""
     epsilon, delta = asked["epsilon"], asked["delta"]
-    bound = default_delta(public) if delta is None else delta
     relation = adjacency_of(asked["size"], asked["adjacency"])
+    bound = default_delta(public) if delta is None else delta
     budget = Budget(epsilon, bound, adjacency=relation) if epsilon is not None else None
     said = {name: asked[name] for name in RULED}
     if asked["optimizer"] is not None and said["average_last"] is None:

@@ -95,7 +95,7 @@ def prepared(
         raise SettingError('rt.normalise and fill = "noisy" do not go together yet: declare a public fill')
     if asked is None and not places:
         return Prepared(model)
-    inputs = tuple(rows.take(np.zeros(1, np.int64))[0].shape[1:])
+    inputs = _shape(rows)
     if asked is None:
         assert fill_noise is not None
         return _to_fill(nn.Sequential(Fill(inputs), model), store, inputs, places, fill_noise)
@@ -106,6 +106,17 @@ def prepared(
 
     about: dict[str, object] = {"normalised": list(inputs)}
     return Prepared(network, (Gaussian(noise),) * RELEASES, about, release)
+
+
+def _shape(rows: Store) -> tuple[int, ...]:
+    """The shape of an input, whose first axis is that of the columns or channels."""
+    match rows.take(np.zeros(1, np.int64)):
+        case [Tensor() as x, *_] if x.ndim > 1:
+            return tuple(x.shape[1:])
+    raise SettingError(
+        "what is normalised, or filled, are the columns (or channels) of inputs: give the examples as (x, y) with one "
+        "row of numbers in x for each, as x.unsqueeze(1) makes of single numbers"
+    )
 
 
 def _to_fill(

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.optim import SGD, Adam, Optimizer
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
-from reticent.errors import ModelError, UnknownName
+from reticent.errors import ModelError, UnknownName, require
 
 NAMES = ("adam", "sgd", "sign_adam", "sign_sgd")
 SIGN_MOMENTUM = 0.9
@@ -58,6 +58,8 @@ def make_optimizer(
         )
     if not isinstance(name, str):
         return name(model.parameters())
+    require(0 <= lr < math.inf, f"lr must be 0 or more and finite, not {lr:g}")
+    require(0 <= (momentum or 0.0) < 1, f"momentum must be 0 or more and below 1, not {momentum}")
     match name:
         case "sgd":
             return SGD(trainable, lr=lr, momentum=momentum or 0.0)

@@ -32,7 +32,7 @@ from reticent.outside import TailAverage
 from reticent.resuming import refuse_other_examples, refuse_other_ledger
 from reticent.standing import Standing
 from reticent.standing import Step as Step
-from reticent.usable import check_model, refuse_unusable, warn_of_weak_promise
+from reticent.usable import check_model, promises_of, refuse_unusable, warn_of_weak_promise
 
 
 class Run:
@@ -230,11 +230,13 @@ class Run:
         if self._watched:
             raise SettingError("this run was watched by a probe, which saw its examples: it states no guarantee")
         claim = self.plan.claim(self.kept)
-        made = generator(self._task.flat.vector.device)
-        promised = self.bill.guarantee(seeded=self._randomness.seeded, generator=made)
+        promised = self.bill.guarantee(
+            seeded=self._randomness.seeded, generator=generator(self._task.flat.vector.device)
+        )
         beside = () if self._diagnostics is None else ("the private diagnostics recorded beside the run",)
-        claimed = claim.to_json() if claim is not None else None
-        return replace(promised, excludes=promised.excludes + beside, as_claimed=claimed)
+        said = promised.assumptions + promises_of(self.optimizer, self.plan)
+        promised = replace(promised, excludes=promised.excludes + beside, assumptions=said)
+        return replace(promised, as_claimed=None if claim is None else claim.to_json())
 
     def spent(self) -> float:
         """The live figure: epsilon if exactly this many rounds had been planned. Not a guarantee; see `guarantee`."""

@@ -58,6 +58,14 @@ def refuse_unusable(optimizer: Optimizer, scheduler: LRScheduler | None, flat: F
         refuse_witnesses(optimizer)  # and again before every candidate
 
 
+def promises_of(optimizer: Optimizer, plan: Plan) -> tuple[str, ...]:
+    """What is taken for granted of an optimizer that is not torch's or ours, where dropped candidates are hidden."""
+    kind = type(optimizer)
+    if not plan.bundles or kind.__module__.startswith(("torch.optim", "reticent.")):
+        return ()
+    return (f"rests on the promise of {kind.__name__}: nothing of a dropped candidate outside its state",)
+
+
 def check_model(task: Task, made_up: Batch, probes: Batch | None, guard: Guard) -> None:
     """Refuse a model that mixes examples or keeps something of them, as far as made-up and public rows can show it."""
     check(task.model, task.loss, made_up, probes=probes, most=task.together)

@@ -57,6 +57,8 @@ def gamma_for(expected: float, eta: float = LOGARITHMIC) -> float:
     >>> round(expected_trials(0.0, gamma_for(8.0)), 6)
     8.0
     """
+    if not -1 < eta < math.inf:
+        raise SettingError(f"eta is {eta:g}: it must be above -1 and finite")
     most = expected_trials(eta, LEAST_GAMMA)
     if not 1 < expected < most:
         raise SettingError(f"{expected:g} trials cannot be expected: take more than 1, and fewer than {most:.3g}")

@@ -59,6 +59,11 @@ class Spending:
     unit: Unit = "example"
     """Whose contribution the events are priced for."""
 
+    def __post_init__(self) -> None:
+        """Put the filters in order: whichever run was added first, the spending is the same."""
+        in_order = sorted(self.filters, key=lambda one: (one.order, one.limit, one.adjacency))
+        object.__setattr__(self, "filters", tuple(in_order))
+
     def __add__(self, other: Spending) -> Spending:
         """Both together; what was priced for one row proves nothing for a person with several, nor the other way."""
         if self and other:

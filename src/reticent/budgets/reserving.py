@@ -22,6 +22,10 @@ class Reservation:
     """What a run was charged. The id is in its folder before the charge is made: a crash between them loses neither."""
 
     def __init__(self, dataset: DatasetBudget, folder: Path | None, *, seeded: bool):
+        if not isinstance(dataset, DatasetBudget):
+            raise SettingError(
+                f"dataset is {dataset!r}: give the budget itself, as rt.DatasetLedger(place)['patients'] does"
+            )
         if seeded:
             raise SettingError(
                 "the noise of a seeded run can be computed again, and two runs with one seed have the same: what is "

@@ -26,6 +26,9 @@ from reticent.tuning.choices import Choice
 TUNING = "tuning.json"
 """What the search cost, beside the result of the run."""
 
+UNUSED = ("lr_schedule", "curve", "private_diagnostics")
+"""Settings of a run that no trial has."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Searched:
@@ -79,9 +82,10 @@ def tune_recipe(
         more: dict[str, Any] = {"trials": search.trials, "score_noise": search.score_noise}
         tuned = tune(make, private, judges=(aside.x, aside.y), judges_are_public=search.public, **shared, **more)
     numbers: dict[str, Any] = dict(tuned.settings)
-    found = settled(replace(recipe, **numbers), replace(dataset, train=private))
+    learned = replace(dataset, train=private)
+    found = settled(replace(recipe, **numbers), learned)
     noise = tuned.cost.get("noise_multiplier", 0.0)
-    result = finish(found, dataset, tuned.trained, out, start, noise_multiplier=noise)
+    result = finish(found, learned, tuned.trained, out, start, noise_multiplier=noise)
     if out is not None:
         replace_file(out / TUNING, json.dumps(tuned.about(), indent=2).encode())
     return result, tuned
@@ -97,6 +101,10 @@ def _budget(recipe: Recipe) -> float:
         raise SettingError("tuning needs a budget for the whole search: give --epsilon")
     if charges(recipe) or recipe.holdout is not None or recipe.size is not None:
         raise SettingError("tuning takes no centre, statistics_noise, holdout or declared size yet: leave them out")
+    unused = [name for name in UNUSED if getattr(recipe, name)]
+    unused += ["judge_on_test"] if recipe.options.get("judge_on_test") else []
+    if unused:
+        raise SettingError(f"tuning does not know {', '.join(unused)} yet, and would go on without: leave it out")
     if recipe.optimizer is not None:
         raise SettingError(
             f"tuning takes the method's own optimizer: name the method, not optimizer={recipe.optimizer}"

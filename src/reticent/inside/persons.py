@@ -197,7 +197,10 @@ def _numbered(groups: Any, rows: int) -> Numbers:
     if names.dtype == object:
         known: dict[Any, int] = {}
         missing = any(name is None or name != name for name in names)  # as nan is
-        found = np.array([known.setdefault(name, len(known)) for name in names], np.int64)
+        try:
+            found = np.array([known.setdefault(name, len(known)) for name in names], np.int64)
+        except TypeError as error:
+            raise DataError("groups must say whose each row is by a name or a number, one for each row") from error
     else:
         missing = names.dtype.kind in "fMm" and not np.array_equal(names, names)  # neither nan nor NaT is itself
         found = np.unique(names, return_inverse=True)[1].astype(np.int64)

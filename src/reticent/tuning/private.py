@@ -82,9 +82,8 @@ def tune(
     found, model = by_person(examples, groups, most_rows), new_model(make)
     public = len(found) if size is None else size
     _refuse_judges(found, size, public=judges_are_public)
-    budget = Budget(
-        epsilon, default_delta(public) if delta is None else delta, "rdp", adjacency=adjacency_of(size, adjacency)
-    )
+    relation = adjacency_of(size, adjacency)
+    budget = Budget(epsilon, default_delta(public) if delta is None else delta, "rdp", adjacency=relation)
     learned = per_example(loss, model, readable(found, model)[1])
     about = about_loss(learned)
     said = {"batch_size": batch_size, "epochs": epochs}

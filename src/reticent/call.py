@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from reticent.accounting import Entry
 from reticent.errors import DataError
-from reticent.inside import Batch, Loss, readable
+from reticent.inside import Batch, Loss, readable, refuse_lazy
 from reticent.methods.planning import Plan
 from reticent.normalised import Normalised
 from reticent.origins import MARK
@@ -50,6 +50,7 @@ class Start:
         >>> sorted(Start.of(nn.Linear(1, 1)).weights)
         ['bias', 'weight']
         """
+        refuse_lazy(model)
         weights = {name: part.detach().cpu().clone() for name, part in model.state_dict().items()}
         marks = {name: str(vars(part)[MARK]) for name, part in model.named_modules() if MARK in vars(part)}
         return Start(weights, marks)

@@ -21,7 +21,7 @@ from reticent.errors import ModelError, SettingError
 from reticent.files import make_folder, replace_file
 from reticent.models.activations import TemperedSigmoid
 from reticent.models.normalising import Centre, Fill, PublicNormalise
-from reticent.snippet import READING, SNIPPET
+from reticent.snippet import MAIN, NAMES, NUMBERS, READING, SNIPPET
 from reticent.trained import Trained
 
 Form = Literal["plain", "torch-export", "torchscript", "onnx"]
@@ -56,11 +56,6 @@ def export(trained: Trained, folder: str | Path, form: str = "plain", *, example
 def _plain(trained: Trained, place: Path) -> Path:
     network = written(trained.model)
     read = trained.preprocessing
-    table = isinstance(read, Schema)
-    if isinstance(read, Schema) and read.target is not None:
-        raise ModelError(
-            "plain export writes class names as yet, and this model predicts a number: choose another form"
-        )
     classes = sorted({type(layer) for layer in trained.model.modules() if isinstance(layer, OWN)}, key=OWN.index)
     features = trained.about.get("network", {}).get("features")
     text = SNIPPET.format(
@@ -68,13 +63,13 @@ def _plain(trained: Trained, place: Path) -> Path:
         inputs=f"Its inputs are the features {features!r} of Reticent." if features else "",
         classes="".join(f"\n\n{inspect.getsource(kind).rstrip()}\n" for kind in classes),
         network=network,
-        names=list(read.classes) if read is not None else None,
+        names=(list(read.classes) or None) if read is not None else None,
     )
     trained.save(place)  # weights, card, and how the examples were read
-    if table:
+    if isinstance(read, Schema):
         source = Path(inspect.getfile(encoding))
         replace_file(place / source.name, source.read_bytes())
-        text += READING.format(schema=STORED)
+        text += READING.format(schema=STORED) + (NUMBERS if read.target is not None else NAMES) + MAIN
     replace_file(place / "model.py", text.encode())
     return place / "model.py"
 

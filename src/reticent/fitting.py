@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +21,7 @@ from reticent.accounting import Budget
 from reticent.accounting.adjacency import adjacency_of
 from reticent.budgets import DatasetBudget
 from reticent.call import Call, Start, everything, refuse_unreadable
-from reticent.errors import DataError, SettingError
+from reticent.errors import DataError, SettingError, UnknownName
 from reticent.evaluating import predict
 from reticent.filled import places_to_fill
 from reticent.inside import Batch, Persons, Store, by_person, readable
@@ -29,6 +31,7 @@ from reticent.learning import LearningCurve
 from reticent.losses import LossLike, Paired, about_loss, choose_loss, cross_entropy, per_example
 from reticent.losses.calling import parted
 from reticent.methods import Method, get
+from reticent.methods import options as known_options
 from reticent.methods.planning import default_delta
 from reticent.normalised import Normalised, prepared
 from reticent.optimizers import make_optimizer
@@ -96,7 +99,7 @@ def fit(
     """
     asked_for, start, began = dict(locals()), Start.of(model), time.perf_counter()
     refuse_unreadable(model, test=test, validation=validation)
-    chosen = get(method, **options) if isinstance(method, str) else _without_options(method, options)
+    chosen = _named(method, options) if isinstance(method, str) else _without_options(method, options)
     asked = examples if isinstance(examples, Normalised) else None
     examples = examples if asked is None else asked.examples
     found, places = by_person(examples, groups, most_rows), places_to_fill(examples, fill_noise)
@@ -152,9 +155,23 @@ def _settled(asked: dict[str, Any], method: Method, public: int, task: str | Non
     bound = default_delta(public) if delta is None else delta
     budget = Budget(epsilon, bound, adjacency=relation) if epsilon is not None else None
     said = {name: asked[name] for name in RULED}
+    if said["batch_size"] is not None and said["batch_size"] > public:
+        message = f"batch_size is {said['batch_size']:g}, but there are {public} examples: all take part in every round"
+        warnings.warn(message, stacklevel=3)
     if asked["optimizer"] is not None and said["average_last"] is None:
         said["average_last"] = 0.0  # whoever brings steps of their own gets them as they are
     return budget, settle(said, asked["model"], method, size=public, budget=budget, task=task)
+
+
+def _named(method: str, options: dict[str, Any]) -> Method:
+    """A method by its name; a setting that neither it nor `fit` has is told by the nearest of all of them."""
+    known = known_options(method)
+    strange = next((name for name in options if name not in known), None)
+    if strange is not None:
+        raise UnknownName(
+            f"setting of rt.fit and option of {method}", strange, {*inspect.signature(fit).parameters, *known}
+        )
+    return get(method, **options)
 
 
 def _without_options(method: Method, options: dict[str, Any]) -> Method:

@@ -9,7 +9,7 @@ from torch import nn
 
 from reticent.accounting import Budget
 from reticent.defaults import Chosen, Public, choose
-from reticent.inside import Everyone
+from reticent.inside import Everyone, refuse_lazy
 from reticent.methods import Method, abouts
 from reticent.outside import Sign
 
@@ -74,6 +74,7 @@ def public_of(
     >>> public_of(nn.Linear(20, 2), dpsgd(), size=1000, budget=None).parameters
     42
     """
+    refuse_lazy(model)
     trained = [part for part in model.parameters() if part.requires_grad]
     return Public(
         size=size,

@@ -40,14 +40,28 @@ def inputs(path: str) -> Tensor:
     frame = dict(zip(names, zip(*rows, strict=True), strict=True))
     columns = {{name: read_column(name, entry) for name, entry in schema["columns"].items()}}
     return torch.from_numpy(encode(frame, columns, schema.get("missing", ())))
+'''
 
+NAMES = '''
 
 def predict(path: str) -> list[str]:
     """The name of the class of each row."""
     with torch.no_grad():
         return [CLASSES[place] for place in load()(inputs(path)).argmax(1).tolist()]
+'''
 
+NUMBERS = '''
+
+def predict(path: str) -> list[str]:
+    """The number that is predicted for each row, in its own units."""
+    span = json.loads((HERE / "schema.json").read_text())["target"]
+    with torch.no_grad():
+        shares = load()(inputs(path)).flatten().tolist()
+    return [f"{span['low'] + (span['high'] - span['low']) * share:.6g}" for share in shares]
+'''
+
+MAIN = """
 
 if __name__ == "__main__":
     print("\\n".join(predict(sys.argv[1])))
-'''
+"""

@@ -24,8 +24,9 @@ from reticent.data import Preprocessing
 from reticent.data.features.extractors import features_of
 from reticent.data.loading.npz import ArraySchema
 from reticent.data.loading.opening import STORED, read_stored
-from reticent.data.preprocessing import said_by
+from reticent.data.preprocessing import in_units, said_by
 from reticent.data.tables.frames import DataFrame
+from reticent.data.tables.schema import Schema
 from reticent.errors import DataError, FileWarning, ResumeError
 from reticent.evaluating import evaluate, predict
 from reticent.files import make_folder, replace_file
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from reticent.experiments.attacking import AttackReport
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Trained:
     """A trained model, still the user's own module, and what is proved about it."""
 
@@ -60,6 +61,9 @@ class Trained:
     """How `fit` made it, the private examples included: in memory only."""
     folder: Path | None = None
     """Where it was loaded from."""
+
+    def __repr__(self) -> str:
+        return f"Trained({type(self.model).__name__}, {self.guarantee})"
 
     @property
     def spending(self) -> Spending:
@@ -90,10 +94,16 @@ class Trained:
     def evaluate(self, x: Any, y: Any = None, *, task: str | None = None) -> dict[str, Any]:
         """Metrics such as `["accuracy"]`, `["auc"]` or `["r2"]`, beside those of the majority or the mean.
 
-        Say on which examples when you quote them: on those that the model was trained on they are private.
+        A file or a data frame with the label among its columns is read as the training examples were, and errors of a
+        number are in its own units then. Say on which examples when you quote them: on those that the model was
+        trained on they are private.
         """
-        known = self.about.get("loss", {})
-        return evaluate(self.model, x, y, task=task or known.get("task"), outputs=known.get("answers"))
+        known, units = self.about.get("loss", {}), None
+        if y is None and isinstance(self.preprocessing, Schema) and self.preprocessing.accepts(x):
+            units = self.preprocessing
+            x, y = self.inputs(x), units.examples(x).y
+        found = evaluate(self.model, x, y, task=task or known.get("task"), outputs=known.get("answers"))
+        return in_units(units, found)
 
     def report(self, page: str | Path | None = None, *, without_privacy: float | None = None) -> Path:
         """Write the model's page, one HTML file (report.html in its folder, if not said), and say where it is.

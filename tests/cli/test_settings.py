@@ -29,7 +29,8 @@ def test_settings_lists_the_options_of_a_method_too(method: str) -> None:
 def test_values_for_a_dataset_are_shown() -> None:
     said = CliRunner().invoke(app, ["settings", "--data", "digits"])
     assert said.exit_code == 0
-    assert "network by name [linear]" in said.stdout
+    assert "that of the preset, or linear [linear]" in said.stdout
+    assert "learning rate; by the rule" in said.stdout
 
 
 @pytest.mark.parametrize(

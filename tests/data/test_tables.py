@@ -285,7 +285,7 @@ def test_proposals_for_text_files(tmp_path: Path) -> None:
     ("frame", "said"),
     [
         ({"a": [1, 2], "price": list(np.linspace(0, 1, 2))}, None),
-        ({"a": range(300), "price": np.linspace(0, 1, 300).tolist()}, "no label of a few classes"),
+        ({"a": range(300), "y": [f"name {row}" for row in range(300)]}, "no label of a few classes"),
         ({"a": [1, 2], "y": ["x", "x"]}, "no label of a few classes"),
     ],
 )

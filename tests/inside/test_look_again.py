@@ -83,9 +83,8 @@ def test_public_rows_are_taken_where_made_up_ones_will_not_do() -> None:
     net = Years()
     settings = {"method": rt.methods.dpsgd(noise_multiplier=1.0), "batch_size": 20, "rounds": 2, "delta": 1e-5}
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-    with pytest.raises(ValueError, match="not a year") as refusal:
+    with pytest.raises(ModelError, match=r"not a year.*probes="):
         rt.Run(net, optimizer, (x, y), **settings)
-    assert "probes=" in refusal.value.__notes__[0]
     probes = torch.tensor([[1900.0], [2000.0], [2010.0], [2024.0]]), torch.tensor([0, 1, 0, 1])
     assert len(list(rt.Run(net, optimizer, (x, y), probes=probes, **settings))) == 2
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 import reticent as rt
 from reticent.budgets import DatasetLedger
@@ -191,3 +191,46 @@ def test_settings_that_nobody_said_are_told_and_repeated(mine: Any, tmp_path: Pa
     assert set(result.by_rule) == {"lr", "batch_size", "epochs", "momentum", "average_last"}
     assert result.recipe["lr"] == trained.about["settings"]["lr"]
     assert trained.call.settings["epochs"] == trained.about["settings"]["epochs"]
+
+
+class Wrapped(nn.Module):
+    """A network that answers with a dict, as those of Hugging Face do."""
+
+    def __init__(self, outputs: int) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, outputs)
+
+    def forward(self, x: Tensor) -> dict[str, Tensor]:
+        return {"logits": self.layer(x)}
+
+
+@pytest.mark.parametrize("kind", ["one logit", "one logit, flat", "dict"])
+def test_a_classifier_is_attacked_and_audited_however_it_answers(mine: Any, kind: str) -> None:
+    """One logit for yes or no is two classes: attacks and canaries ask it as such."""
+    made = {"one logit, flat": nn.Sequential(nn.Linear(4, 1), nn.Flatten(0)), "dict": Wrapped(2)}
+    types = {"one logit": torch.bool, "one logit, flat": torch.float32}
+    train, test = ((x, (y == 1).to(types.get(kind, torch.int64))) for x, y in (mine.train, mine.test))
+    few: dict[str, Any] = {"epsilon": 4.0, "epochs": 1, "batch_size": 30, "lr": 0.5, "seed": 0}
+    loss = "cross_entropy" if kind == "dict" else nn.BCEWithLogitsLoss()
+    trained = rt.fit(made.get(kind, nn.Linear(4, 1)), train, test=test, loss=loss, **few)
+    found = trained.attack(shadows=4, records=20, attacks=["loss", "lira", "whitebox"])
+    assert found.records == 20
+    assert len(found.attacks) == 3
+    assert trained.audit(canaries=10, runs=20, seed=0).name == "one run, 10 canaries"
+
+
+@pytest.mark.parametrize("task", ["regression", "labels", "ranks"])
+def test_what_is_no_classifier_is_audited_without_canaries(mine: Any, task: str) -> None:
+    x, y = mine.train
+    outputs, loss, targets = {
+        "regression": (1, "mse", y.float()),
+        "labels": (3, "bce", torch.nn.functional.one_hot(y).float()),
+        "ranks": (2, "ordinal", y),
+    }[task]
+    few: dict[str, Any] = {"epsilon": 4.0, "epochs": 1, "batch_size": 30, "lr": 0.1, "seed": 0}
+    trained = rt.fit(nn.Linear(4, outputs), (x, targets), test=(x, targets), loss=loss, **few)
+    with pytest.raises(SettingError, match="attacks and canaries need a classifier"):
+        trained.attack(**FEW)
+    with pytest.raises(SettingError, match="attacks and canaries need a classifier"):
+        trained.audit(canaries=10, runs=20, seed=0)
+    assert trained.audit(runs=20, seed=0).verdict == "consistent"

@@ -47,12 +47,14 @@ class Known(nn.Module):
     def forward(self, x: Tensor, scale: Tensor) -> Tensor:
         """One number an example."""
         left, right = x.chunk(2, dim=1)
-        return torch.as_tensor(self.first(left)[:, 0] + scale * self.second(right)[:, 0])
+        answer: Tensor = self.first(left)[:, 0] + scale * self.second(right)[:, 0]
+        return answer
 
 
 def known_loss(model: nn.Module, batch: Examples) -> Tensor:
     """The answer is the loss."""
-    return torch.as_tensor(model(*batch))
+    answer: Tensor = model(*batch)
+    return answer
 
 
 def examples(canary_norm: float, *, size: int = SIZE, width: int = 4, quiet: bool = False) -> Examples:

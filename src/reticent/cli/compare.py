@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Option
 
+from reticent.cli import tables
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
@@ -23,7 +25,11 @@ if TYPE_CHECKING:
 
 def compare(
     out: Annotated[Path, Option(help="Folder for everything; what is there is gone on with.")],
-    data: Annotated[str | None, Option(help="Dataset: see `reticent data list`.")] = None,
+    data: tables.Data = None,
+    schema: tables.Schema = None,
+    accept_schema: tables.Accept = False,
+    label: tables.Label = None,
+    test_data: tables.TestData = None,
     methods: Annotated[str | None, Option(help="Methods, by commas: see `reticent methods`.")] = None,
     epsilons: Annotated[str | None, Option(help="Budgets, by commas; the same for every method.")] = None,
     seeds: Annotated[int | None, Option(help="Runs of each method and budget.", min=1)] = None,
@@ -57,6 +63,7 @@ def compare(
 
     flags = {
         "data": data,
+        **tables.declared(schema, accept_schema, label, test_data),
         "methods": _parts(methods),
         "epsilons": _numbers(epsilons),
         "seeds": seeds,

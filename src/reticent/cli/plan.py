@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from reticent.cli import account as flags
+from reticent.cli import tables
 from reticent.cli.account import numbers, read, shown
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 def plan(
     method: flags.Method = "dpsgd",
     data: flags.Data = None,
+    schema: tables.Schema = None,
+    accept_schema: tables.Accept = False,
+    label: tables.Label = None,
     epsilon: Annotated[float | None, Option(help="Budget.")] = None,
     delta: flags.Delta = None,
     size: flags.Size = None,
@@ -53,7 +57,7 @@ def plan(
 
     given: dict[str, object] = {"noise_multiplier": noise_multiplier, "epsilon": epsilon, "delta": delta}
     given |= {"method": method, "data": data, "batch_size": batch_size, "epochs": epochs}
-    given |= {"size": size, "adjacency": adjacency}
+    given |= {"size": size, "adjacency": adjacency, **tables.declared(schema, accept_schema, label)}
     if method == "pd_sgd":
         recipe, _ = read(given, settings, data_size, sample_rate, rounds, accountant)
         distances = _listed(distance)

@@ -18,9 +18,10 @@ def predict(
     probabilities: Annotated[bool, Option("--probabilities", help="The model's certainty of every class too.")] = False,
     as_json: Annotated[bool, Option("--json", help="Answer in JSON on stdout.")] = False,
 ) -> None:
-    """Say which class each row of new data belongs to; the rows are read as those of training were."""
+    """Say which class each row of new data belongs to, or its number; rows are read as those of training were."""
     from reticent.data.loading.images import image_files
     from reticent.data.preprocessing import names_of, said_by
+    from reticent.errors import SettingError
     from reticent.evaluating import predict as answers_of
     from reticent.trained import load
 
@@ -31,6 +32,10 @@ def predict(
     header, rows = ["prediction"], [[name] for name in words]
     if data.is_dir():
         header, rows = ["file", *header], [[file.name, *row] for file, row in zip(image_files(data), rows, strict=True)]
+    if probabilities and not classes:
+        raise SettingError(
+            "this model predicts a number: it has no classes to be certain of, leave out --probabilities"
+        )
     if probabilities:
         header += classes
         rows = [

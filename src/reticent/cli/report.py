@@ -32,6 +32,7 @@ def report(
         return
     page = write_page(folder, private=private, without_privacy=without_privacy)
     results, size = read(folder), page.stat().st_size
+    told = f"{len(results.runs)} run{'s' * (len(results.runs) != 1)}"
     answer = {
         "page": str(page),
         "bytes": size,
@@ -41,7 +42,7 @@ def report(
         "audits": len(results.audits),
         "private": private,
     }
-    print(json.dumps(answer) if as_json else f"{page} ({len(results.runs)} runs, {size / 1e6:.1f} MB)")
+    print(json.dumps(answer) if as_json else f"{page} ({told}, {size / 1e6:.1f} MB)")
 
 
 def _papers(folder: Path, as_json: bool) -> str:

@@ -15,8 +15,8 @@ SAYS = {
     "label": "column to predict, for a proposed schema",
     "test_data": "file like data to measure accuracy on",
     "features": "features computed first, such as scattering",
-    "model": "network by name",
-    "activation": "relu, tanh or tempered (a tempered sigmoid)",
+    "model": "network by name, or package.module:function of your own; that of the preset, or linear",
+    "activation": "relu, tanh or tempered (a tempered sigmoid); tanh",
     "method": "see `reticent methods`",
     "options": "the method's own options, as a table in a TOML file",
     "epsilon": "privacy budget; the noise follows from it",
@@ -26,15 +26,15 @@ SAYS = {
     "adjacency": "what is promised: zero-out, add-or-remove (needs size) or replace",
     "groups": "column, or file beside arrays, that says whose each row is: sizes and guarantee are by person then",
     "most_rows": "so many rows of a person at most take part in a round; all of them if not said",
-    "epochs": "attempts x batch / N",
-    "batch_size": "expected batch size",
+    "epochs": "attempts x batch / N; by the rule",
+    "batch_size": "expected batch size; by the rule",
     "optimizer": "sgd or adam; the method's own if not said",
-    "lr": "learning rate",
-    "momentum": "momentum of sgd",
+    "lr": "learning rate; by the rule",
+    "momentum": "momentum of sgd; by the rule, 0.9",
     "lr_schedule": "constant, linear or cosine, over the kept updates",
-    "average_last": "share of the last rounds whose weights are averaged into the model",
+    "average_last": "share of the last rounds whose weights are averaged into the model; by the rule",
     "noise_multiplier": "noise as a multiple of the clip norm, instead of epsilon",
-    "max_grad_norm": "clip norm",
+    "max_grad_norm": "clip norm; the method's own",
     "centre": "noise multiplier of a mean that is released first and taken away from what the network sees",
     "statistics_noise": "noise multiplier of the channels' means and squares, released first to normalise by",
     "fill_noise": 'noise multiplier of the means that stand for missing cells (fill = "noisy" in the schema)',
@@ -69,3 +69,4 @@ def settings(
         return
     for name, row in rows.items():
         print(f"{name:<24} {row['does']}" + ("" if row["value"] in (None, {}) else f" [{row['value']}]"))
+    print("by the rule: from the number of examples, the parameters and the budget (docs/choosing.md)")

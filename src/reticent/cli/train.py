@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from typer import Option
 
+from reticent.cli import tables
+
 if TYPE_CHECKING:
     from reticent.budgets import DatasetBudget
     from reticent.results import Result
@@ -19,21 +21,19 @@ if TYPE_CHECKING:
 
 
 def train(
-    data: Annotated[str | None, Option(help="A table, .npz or folder of images; or see `reticent data list`.")] = None,
-    schema: Annotated[str | None, Option(help="What its columns may hold: see `reticent data schema`.")] = None,
-    accept_schema: Annotated[
-        bool, Option("--accept-schema", help="Take the proposed schema, read from the records, as public knowledge.")
-    ] = False,
-    label: Annotated[str | None, Option(help="The column to predict, for a proposed schema.")] = None,
-    test_data: Annotated[str | None, Option(help="A file like --data to measure accuracy on.")] = None,
-    method: Annotated[str | None, Option(help="Method: see `reticent methods`.")] = None,
+    data: tables.Data = None,
+    schema: tables.Schema = None,
+    accept_schema: tables.Accept = False,
+    label: tables.Label = None,
+    test_data: tables.TestData = None,
+    method: Annotated[str | None, Option(help="Method: see `reticent methods`. [default: dpsgd]")] = None,
     model: Annotated[
-        str | None, Option(help="Network, or package.module:function for your own; the preset's if not said.")
+        str | None, Option(help="Network, or package.module:function for your own. [default: the preset's, or linear]")
     ] = None,
-    activation: Annotated[str | None, Option(help="relu, tanh or a tempered sigmoid.")] = None,
+    activation: Annotated[str | None, Option(help="relu, tanh or a tempered sigmoid. [default: tanh]")] = None,
     features: Annotated[str | None, Option(help="Features computed first, such as scattering.")] = None,
     epsilon: Annotated[float | None, Option(help="Privacy budget; the noise follows from it.")] = None,
-    delta: Annotated[float | None, Option(help="Default: the smaller of 1e-5 and 1/(10 N).")] = None,
+    delta: Annotated[float | None, Option(help="[default: the smaller of 1e-5 and 1/(10 N)]")] = None,
     size: Annotated[
         int | None, Option(help="Declared number of examples: then one more or less changes no number.", min=1)
     ] = None,
@@ -43,13 +43,13 @@ def train(
     groups: Annotated[
         str | None, Option(help="Column that says whose each row is: the guarantee is for whole persons.")
     ] = None,
-    epochs: Annotated[float | None, Option(help="Attempts x batch / N.")] = None,
-    batch_size: Annotated[float | None, Option(help="Expected batch size.")] = None,
-    lr: Annotated[float | None, Option(help="Learning rate.")] = None,
+    epochs: Annotated[float | None, Option(help="Attempts x batch / N. [default: by the rule]")] = None,
+    batch_size: Annotated[float | None, Option(help="Expected batch size. [default: by the rule]")] = None,
+    lr: Annotated[float | None, Option(help="Learning rate. [default: by the rule]")] = None,
     noise_multiplier: Annotated[
         float | None, Option(help="Noise relative to the clip norm, instead of epsilon.")
     ] = None,
-    max_grad_norm: Annotated[float | None, Option(help="Clip norm.")] = None,
+    max_grad_norm: Annotated[float | None, Option(help="Clip norm. [default: the method's, mostly 1]")] = None,
     max_physical_batch_size: Annotated[
         int | None, Option(help="Examples in memory at once; changes no result.")
     ] = None,
@@ -85,10 +85,7 @@ def train(
 
     flags = {
         "data": data,
-        "schema": schema,
-        "accept_schema": accept_schema or None,
-        "label": label,
-        "test_data": test_data,
+        **tables.declared(schema, accept_schema, label, test_data),
         "method": method,
         "model": model,
         "activation": activation,
@@ -159,8 +156,6 @@ def _both(one: Tell, two: Tell) -> Tell:
 
 def in_words(result: Result) -> str:
     """What came of a run, for people."""
-    accuracy = result.accuracy
-    said = "not measured (no test split)" if accuracy is None else f"{100 * accuracy:.2f} % ({result.accuracy_on})"
     names = ("epochs", "batch_size", "lr", "momentum", "average_last", "max_grad_norm")
     settings = {name: result.settings.get(name, float) for name in names}
     numbers = ", ".join(f"{name} {value:g}" for name, value in settings.items() if value)
@@ -169,7 +164,7 @@ def in_words(result: Result) -> str:
             f"{result.settings.need('method', str)} on {result.data}, {result.model}",
             f"settings   {numbers}, noise_multiplier {result.noise_multiplier:.4g}",
             *([f"by rule    {', '.join(result.by_rule)} (docs/choosing.md)"] if result.by_rule else []),
-            f"accuracy   {said}",
+            *_judged(result),
             f"guarantee  {result.guarantee}",
             *_claimed(result),
             f"rounds     {result.rounds}, kept {result.kept}, {took(result.seconds)}",
@@ -181,6 +176,22 @@ def in_words(result: Result) -> str:
 def took(seconds: float | None) -> str:
     """How long something took, where that may be said."""
     return "how long it took is private" if seconds is None else f"{seconds:.1f} s"
+
+
+def _judged(result: Result) -> list[str]:
+    """How well it does on the test examples, beside whoever always answers the same."""
+    errors = result.metrics if result.accuracy is None else None
+    if errors and "rmse" in errors:
+        mean = f"always the mean: MAE {errors['baseline_mae']:.4g}, RMSE {errors['baseline_rmse']:.4g}"
+        model = f"MAE {errors['mae']:.4g}, RMSE {errors['rmse']:.4g}, R2 {errors['r2']:.3f}"
+        return [f"errors     {model} ({result.accuracy_on})", f"baseline   {mean}"]
+    if result.accuracy is None:
+        return ["accuracy   not measured (no test examples: give them as --test-data)"]
+    always = result.commonest
+    return [
+        f"accuracy   {100 * result.accuracy:.2f} % ({result.accuracy_on})",
+        *([f"baseline   {100 * always:.2f} % (always the commonest class)"] if always is not None else []),
+    ]
 
 
 def _claimed(result: Result) -> list[str]:

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
+from reticent.cli import tables
+
 if TYPE_CHECKING:
     from reticent.results import Result
     from reticent.tuning import Tuned
 
 
 def tune(
-    data: Annotated[str, Option(help="Dataset: see `reticent data list`.")],
+    data: Annotated[str, Option(help="A table, .npz or folder of images; or see `reticent data list`.")],
     epsilon: Annotated[float, Option(help="Privacy budget of the whole search, and so of the model.")],
     aside: Annotated[int, Option(help="So many training examples are set aside to judge, or to search on.", min=1)],
     aside_is_public: Annotated[
@@ -29,6 +31,11 @@ def tune(
     ] = None,
     trials: Annotated[float, Option(help="How many trials to expect; how many there are stays secret.")] = 8.0,
     score_noise: Annotated[float, Option(help="Noise on the number of right answers of private judges.")] = 10.0,
+    schema: tables.Schema = None,
+    accept_schema: tables.Accept = False,
+    label: tables.Label = None,
+    test_data: tables.TestData = None,
+    model: Annotated[str | None, Option(help="Network, or package.module:function for your own.")] = None,
     method: Annotated[str, Option(help="Method: see `reticent methods`.")] = "dpsgd",
     delta: Annotated[float | None, Option(help="Default: the smaller of 1e-5 and 1/(10 N).")] = None,
     seed: Annotated[int | None, Option(help="For tests and papers; the guarantee will say so.")] = None,
@@ -46,8 +53,9 @@ def tune(
 
     if resume and out is None:
         raise SettingError("--resume needs the folder of the search: give it with --out")
-    given = {"data": data, "epsilon": epsilon, "method": method, "delta": delta, "seed": seed}
-    recipe = read_recipe(None, {**parse_changes(set_ or []), **given})
+    given = {"data": data, "epsilon": epsilon, "method": method, "delta": delta, "seed": seed, "model": model}
+    given |= tables.declared(schema, accept_schema, label, test_data)
+    recipe = read_recipe(None, parse_changes(set_ or []) | {k: v for k, v in given.items() if v is not None})
     search = Searched(
         aside=aside,
         public=aside_is_public,
@@ -77,5 +85,5 @@ def in_words(result: Result, tuned: Tuned) -> str:
 
     settings = ", ".join(f"{name} {value:g}" for name, value in tuned.settings.items())
     cost = ", ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in tuned.cost.items())
-    lines = [f"chosen     {settings}", f"score      {100 * tuned.score:.2f} % ({tuned.score_on})", f"cost       {cost}"]
+    lines = [f"chosen     {settings}", f"score      {tuned.score:.3f} ({tuned.score_on})", f"cost       {cost}"]
     return "\n".join([trained(result), *lines])

@@ -2,7 +2,7 @@
 
 from reticent.data import fetch
 from reticent.data.canaries import Planted, make_canaries, plant
-from reticent.data.catalogue import load, names, resolve
+from reticent.data.catalogue import is_own, load, names, resolve
 from reticent.data.examples import Dataset, Examples
 from reticent.data.features.extractors import extract
 from reticent.data.features.scattering import Scattering
@@ -39,6 +39,7 @@ __all__ = [
     "image_folder",
     "imdb_texts",
     "imdb_words",
+    "is_own",
     "load",
     "make_canaries",
     "mapped",

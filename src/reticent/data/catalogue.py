@@ -49,6 +49,16 @@ def resolve(name: str) -> str:
     return full
 
 
+def is_own(name: str) -> bool:
+    """Whether a dataset is the user's, by its path or description file.
+
+    >>> is_own("people.csv"), is_own("digits")
+    (True, False)
+    """
+    full = resolve(name)
+    return full not in LOADERS
+
+
 def load(name: str, *, folder: str | Path | None = None, declared: Declaration | None = None) -> Dataset:
     """Load a dataset by name from the data folder, or the user's own by its path or description file (`own.toml`).
 

@@ -69,6 +69,7 @@ class Dataset:
     train: Examples
     test: Examples | None
     classes: int
+    """How many there are, and so how many outputs a network has; 1: what is predicted is a number."""
     note: str
     names: tuple[str, ...] | None = None
     """What the classes are called; None: by their numbers."""
@@ -83,6 +84,11 @@ class Dataset:
             raise DataError(f"{self.name}: inputs for training and testing have the shapes {shapes}: they must agree")
 
     @property
+    def numeric(self) -> bool:
+        """Whether a number is predicted, and no class."""
+        return self.classes == 1
+
+    @property
     def inputs(self) -> tuple[int, ...]:
         """The shape of one input, as `reticent.models.build` wants it."""
         return tuple(self.train.x.shape[1:])
@@ -90,6 +96,10 @@ class Dataset:
 
 def _check_labels(labels: Tensor, classes: int) -> None:
     """A label that no output stands for would stop training in the middle, and show itself by that."""
+    if classes == 1:
+        if not labels.is_floating_point():
+            raise DataError(f"numbers to predict must be floating ones, not {labels.dtype}: give y.float()")
+        return
     if labels.dtype.is_floating_point or labels.dtype.is_complex:
         raise DataError(f"labels must be whole numbers from 0 to {classes - 1}, not {labels.dtype}")
     if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < classes:

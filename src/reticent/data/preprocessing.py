@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from torch import Tensor
@@ -42,6 +42,21 @@ def names_of(classes: Sequence[str], answers: Tensor) -> list[str]:
     ['yes', 'no']
     """
     return [classes[place] for place in answers.argmax(1).tolist()]
+
+
+def in_units(reading: object, metrics: Mapping[str, float]) -> dict[str, float]:
+    """Metrics of a number that was scaled to its public range, as errors in the number's own units.
+
+    >>> from types import SimpleNamespace as Plain
+    >>> in_units(Plain(target=Plain(low=100, high=300)), {"mae": 0.1, "baseline_rmse": 0.5, "r2": 0.9})
+    {'mae': 20.0, 'baseline_rmse': 100.0, 'r2': 0.9}
+    """
+    span = getattr(reading, "target", None)
+    width = 1.0 if span is None else span.high - span.low
+    return {
+        name: width * value if name.removeprefix("baseline_") in ("mae", "rmse") else value
+        for name, value in metrics.items()
+    }
 
 
 def said_by(reading: Preprocessing, answers: Tensor) -> list[str]:

@@ -19,7 +19,7 @@ from reticent.audits.stored import check_stored
 from reticent.audits.verdict import Bounds, RunReport, Tell, audit, verdict_of
 from reticent.data import make_canaries, plant
 from reticent.errors import SettingError
-from reticent.experiments.repeat import Again, repeatable
+from reticent.experiments.repeat import Again, NotRepeatable, repeatable
 from reticent.experiments.stored import refuse_nameless, with_parts
 from reticent.files import private_folder, write_private
 from reticent.methods import Method
@@ -112,8 +112,8 @@ def audit_again(audited: Audited, asked: Auditing) -> RunReport:
     step = audit(audited.method(), runs=asked.runs, alpha=asked.alpha, seed=asked.seed, tell=asked.tell)
     shown = alone = Bounds(step.lower, step.upper, step.delta)
     name = "one step"
-    if asked.canaries != 0:
-        name, shown, finding = _one_run(audited.again(), asked)
+    if (again := _again(audited, asked)) is not None:
+        name, shown, finding = _one_run(again, asked)
         found.append(finding)
         asked.tell(finding)
     findings = (*found, *step.findings)
@@ -129,6 +129,18 @@ def audit_again(audited: Audited, asked: Auditing) -> RunReport:
         name=name,
         step=alone,
     )
+
+
+def _again(audited: Audited, asked: Auditing) -> Again | None:
+    """The run to be trained with canaries; None if they are not wanted, or nobody said so and there can be none."""
+    if asked.canaries == 0:
+        return None
+    try:
+        return audited.again()
+    except NotRepeatable:
+        if asked.canaries is not None:
+            raise
+        return None
 
 
 def _one_run(again: Again, asked: Auditing) -> tuple[str, Bounds, Finding]:

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from reticent import catalogue
+from reticent import catalogue, data
 from reticent.errors import SettingError
 from reticent.experiments.job import Job
 from reticent.experiments.quoting import of_dataset
 from reticent.experiments.recipe import Recipe, check, read_recipe
 from reticent.experiments.sweep import Watcher, failures, sweep
+from reticent.experiments.training import examples
 from reticent.files import replace_file
 from reticent.reading import read_toml
 from reticent.report import Picking, Row, picking, read, summarise, to_csv, write_page
@@ -191,11 +192,22 @@ class Compared:
 
 def compare(comparison: Comparison, out: Path, *, processes: int, watcher: Watcher) -> Compared:
     """Run a comparison to its end and write results.jsonl, summary.csv and report.html; it resumes by itself."""
+    _check_data(comparison)
     runs = sweep(comparison.jobs(), out, processes=processes, watcher=watcher)
     compared = Compared(runs=tuple(runs), summary=tuple(summarise(read(out).runs)), out=out)
     replace_file(compared.csv, to_csv(compared.summary).encode())
     write_page(out)
     return compared
+
+
+def _check_data(comparison: Comparison) -> None:
+    """What is wrong with one's own data is told once and at once, not by every run."""
+    recipe = read_recipe(None, comparison.settings).filled()
+    if data.is_own(recipe.data) and examples(recipe).numeric:
+        raise SettingError(
+            f"{recipe.data} has a number to predict, and methods are compared by accuracy: `reticent train` trains and "
+            "measures it, one method at a time"
+        )
 
 
 def read_comparison(path: Path | None, changes: Settings) -> Comparison:

@@ -1,4 +1,4 @@
-"""Judging: what public test examples say of a classifier, from one table of right and wrong answers."""
+"""Judging: what public test examples say of a model, of a classifier by one table of right and wrong answers."""
 
 from __future__ import annotations
 
@@ -7,13 +7,31 @@ import numpy.typing as npt
 from torch import Tensor, nn
 
 from reticent.call import classified
-from reticent.evaluating import predict
+from reticent.data import Dataset
+from reticent.data.preprocessing import in_units
+from reticent.evaluating import accuracy, evaluate, predict
 from reticent.results import ClassAccuracy
 
 MOST_CLASSES = 30
 """A larger table says nothing to a reader, and is not kept."""
 
 Matrix = npt.NDArray[np.int64]
+
+
+def judged(model: nn.Module, dataset: Dataset) -> tuple[float | None, dict[str, float] | None]:
+    """The accuracy on the test examples or, where a number is predicted, the errors in its own units.
+
+    >>> import torch
+    >>> from reticent.data import Examples
+    >>> points = Examples(torch.tensor([[0.0], [1.0]]), torch.tensor([0.0, 1.0]))
+    >>> judged(nn.Identity(), Dataset("a line", points, points, 1, ""))[1]["r2"]
+    1.0
+    """
+    if dataset.test is None:
+        return None, None
+    if not dataset.numeric:
+        return accuracy(model, *dataset.test), None
+    return None, in_units(dataset.train.preprocessing, evaluate(model, *dataset.test, task="regression"))
 
 
 def confused(model: nn.Module, x: Tensor, y: Tensor) -> Matrix | None:

@@ -17,12 +17,13 @@ from reticent.audits import RunReport
 from reticent.audits.by_name import method_for
 from reticent.audits.findings import Finding
 from reticent.audits.stored import check_events, check_stored
-from reticent.call import Call, Start, classified, pair
+from reticent.call import Call, Start, pair
 from reticent.data import Dataset, Examples
 from reticent.errors import DataError, SettingError
-from reticent.evaluating import predict
+from reticent.experiments.asking import Asking, asking
 from reticent.experiments.attacking import Attacked, Attacking, attack_again, attack_folder
 from reticent.experiments.auditing import Audited, Auditing, audit_again, keep_audit
+from reticent.experiments.repeat import NO_CLASSES, NotRepeatable
 from reticent.experiments.telling import UNNAMED, result_of, settings_of
 from reticent.fitting import fit
 from reticent.methods import Method
@@ -42,12 +43,15 @@ class OwnRun:
     settings: Mapping[str, Any]
     dataset: Dataset
     normalising: Normalised | None
+    asked: Asking
     spare: None = None
 
     def train(self, train: Examples, *, seed: int) -> Trained:
         """The same call on other examples."""
-        given = train if self.normalising is None else replace(self.normalising, examples=train)
-        return fit(self.start.on(self.model), given, **{**self.settings, "seed": seed})
+        learned = Examples(train.x, self.asked.targets(train.y), train.preprocessing)
+        given = learned if self.normalising is None else replace(self.normalising, examples=learned)
+        trained = fit(self.start.on(self.model), given, **{**self.settings, "seed": seed})
+        return replace(trained, model=self.asked.of(trained.model))
 
     def design(self) -> dict[str, object]:
         """Its folder is its own: the settings tell enough."""
@@ -74,7 +78,8 @@ def attack(trained: Trained, asked: Attacking) -> AttackReport:
     """Attack a model with shadows that `fit` trains as it trained the model."""
     call, folder = _call(trained), _folder(trained)
     again = own_run(trained, call)
-    target = Attacked(copy.deepcopy(trained.model).cpu(), trained.guarantee, _name(folder), settings_of(trained, call))
+    model = again.asked.of(copy.deepcopy(trained.model).cpu())
+    target = Attacked(model, trained.guarantee, _name(folder), settings_of(trained, call))
     found = attack_again(again, target, asked, None if folder is None else attack_folder(folder))
     call.found["attack"] = _as_read(found.to_json())
     return found
@@ -101,31 +106,28 @@ def audit(trained: Trained, asked: Auditing) -> RunReport:
 def own_run(trained: Trained, call: Call) -> OwnRun:
     """The fit of a model, ready to be repeated; only classifiers are attacked, and have canaries."""
     if call.asked["groups"] is not None:
-        raise SettingError(
+        raise NotRepeatable(
             "attacks and canaries of rt.fit tell one row from another, but this run promises for whole persons: audit "
             "without canaries (canaries=0), or with `reticent train --groups` and `reticent audit`"
         )
     if trained.guarantee.unit != "example":
-        raise SettingError(
+        raise NotRepeatable(
             "attacks and canaries are about single rows, and this model promises for persons with all their rows: "
             "audit it without canaries (canaries=0)"
         )
-    model, learned = trained.model, pair(call.asked["examples"], call.model)
-    answer = None if learned is None else predict(model, learned[0][:1])
-    if learned is None or answer is None or not classified(answer, learned[1]):
-        raise SettingError(
-            "attacks and canaries need a classifier: examples (x, y) with whole numbers y, and one answer for each "
-            "class. Audit without canaries (canaries=0), or attack with scores of your own (reticent.attacks)."
-        )
-    public, name = call.asked["test"], call.asked["name"] or UNNAMED
+    learned, public, name = pair(call.asked["examples"], call.model), call.asked["test"], call.asked["name"] or UNNAMED
     others = None if public is None else pair(public, call.model)
-    test = None if others is None else Examples(*others)
+    if learned is None:
+        raise NotRepeatable(NO_CLASSES)
+    asked = asking(trained.about.get("loss", {}), trained.model, learned)
+    read = getattr(call.asked["examples"], "preprocessing", None)
     try:
-        read = getattr(call.asked["examples"], "preprocessing", None)
-        dataset = Dataset(str(name), Examples(*learned, preprocessing=read), test, answer.shape[1], "given to rt.fit")
+        train = Examples(learned[0], asked.labels(learned[1]), preprocessing=read)
+        test = None if others is None else Examples(others[0], asked.labels(others[1]))
+        dataset = Dataset(str(name), train, test, asked.classes, "given to rt.fit")
     except DataError as error:
         raise SettingError(f"these examples cannot be attacked: {error}") from error
-    return OwnRun(call.model, call.start, call.settings, dataset, call.normalising)
+    return OwnRun(call.model, call.start, call.settings, dataset, call.normalising, asked)
 
 
 def _method(call: Call) -> Method:

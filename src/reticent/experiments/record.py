@@ -44,10 +44,8 @@ class FromCheckpoint:
     """What was released before it, of the same examples."""
 
 
-def describe(result: Result, recipe: Recipe, dataset: Dataset, model: nn.Module, folder: Path) -> Result:
-    """The result of a finished run, with what its folder and its data tell besides."""
-    declared = declared_in(folder)
-    ledger, points = from_ledger(folder / "ledger.jsonl", result.guarantee, declared.already)
+def described(result: Result, recipe: Recipe, dataset: Dataset, model: nn.Module) -> Result:
+    """The result of a finished run, with what its data tell besides."""
     matrix = None if dataset.test is None else confused(model, *dataset.test)
     return replace(
         result,
@@ -56,10 +54,14 @@ def describe(result: Result, recipe: Recipe, dataset: Dataset, model: nn.Module,
         class_names=dataset.names,
         classes=None if matrix is None else per_class(matrix),
         confusion=None if matrix is None else shown(matrix),
-        stages=declared.stages,
-        ledger=ledger,
-        epsilon_by_round=points,
     )
+
+
+def with_ledger(result: Result, folder: Path) -> Result:
+    """The result of a finished run, with what its folder tells besides."""
+    declared = declared_in(folder)
+    ledger, points = from_ledger(folder / "ledger.jsonl", result.guarantee, declared.already)
+    return replace(result, stages=declared.stages, ledger=ledger, epsilon_by_round=points)
 
 
 def declared_in(folder: Path) -> FromCheckpoint:

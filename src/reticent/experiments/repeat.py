@@ -24,6 +24,16 @@ from reticent.results import Result
 from reticent.trained import Trained
 
 
+class NotRepeatable(SettingError):  # noqa: N818 - reads better where it is raised
+    """A run that neither attacks nor canaries can be made for; everything else of an audit can."""
+
+
+NO_CLASSES = (
+    "attacks and canaries need a classifier: examples (x, y), and one answer for each class, or one logit for yes or "
+    "no. An audit looks at ledger and step (canaries=0); scores of your own are measured by reticent.attacks."
+)
+
+
 class Again(Protocol):
     """Something that can train once more as a finished run was trained."""
 
@@ -95,6 +105,8 @@ def repeatable(result: Result) -> Repeatable:
     if recipe.options.get("judge_on_test"):
         raise SettingError(f"the test examples judged {result.run}: none is left that it has never looked at")
     found = _loaded(json.dumps(recipe.to_json()), result.kind == "plain")
+    if found.dataset.numeric:
+        raise NotRepeatable(NO_CLASSES)
     known = result.examples if result.kind == "private" and recipe.size is None else None
     there = len(people_of(recipe, found.dataset.train))
     if known not in (None, there) and recipe.method not in defences.names():

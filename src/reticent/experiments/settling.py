@@ -33,7 +33,8 @@ def settled(recipe: Recipe, dataset: data.Dataset, size: int | None = None) -> R
     asked = request(recipe, size)
     with torch.random.fork_rng(devices=[]):  # this network is only counted: the run's own must not start elsewhere
         model = model_of(recipe, dataset)
-    choose = partial(settle, size=asked.size, budget=asked.budget, optimizer=recipe.optimizer)
+    task = "regression" if dataset.numeric else "classes"
+    choose = partial(settle, size=asked.size, budget=asked.budget, optimizer=recipe.optimizer, task=task)
     found = choose(_said(recipe), model, asked.method)
     if recipe.claimed_epsilon is not None:
         batch = float(found.settings.batch_size)

@@ -11,6 +11,7 @@ import numpy as np
 
 from reticent import methods
 from reticent.call import NOT_REPEATED, Call, everything
+from reticent.data.preprocessing import in_units
 from reticent.errors import ReticentError
 from reticent.experiments.judging import Matrix, per_class, shown
 from reticent.experiments.record import about_this_machine, curve_to, from_ledger
@@ -40,7 +41,7 @@ def result_of(trained: Trained, call: Call, folder: Path | None) -> Result:
         recipe=settings_of(trained, call),
         accuracy=_number(metrics.get("accuracy")),
         accuracy_on=on,
-        metrics=numbers_in(metrics) or None,
+        metrics=in_units(trained.preprocessing, numbers_in(metrics)) or None,
         guarantee=trained.guarantee,
         by_rule=tuple(call.settled.by_rule),
         rounds=trained.rounds,

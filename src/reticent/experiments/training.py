@@ -18,14 +18,14 @@ from reticent.budgets import DatasetBudget
 from reticent.certificate import CARD
 from reticent.checkpoint import ROUNDS
 from reticent.errors import ResumeError, SettingError
-from reticent.evaluating import accuracy
 from reticent.experiments.factories import is_factory
+from reticent.experiments.judging import judged
 from reticent.experiments.normalising import charges, normalise
 from reticent.experiments.parts import blueprint_of, model_of
 from reticent.experiments.people import people_of, set_aside, subset_of
 from reticent.experiments.poisoning import poisoned
 from reticent.experiments.recipe import Recipe, check
-from reticent.experiments.record import describe
+from reticent.experiments.record import described, with_ledger
 from reticent.experiments.request import request
 from reticent.experiments.settling import ruled, settled
 from reticent.experiments.stored import keep_recipe, recipe_of
@@ -125,11 +125,13 @@ def finish(
     about = trained.about | ({"network": blueprint_of(recipe, dataset).to_json()} if named else {})
     trained = dataclasses.replace(trained, about=about, preprocessing=dataset.train.preprocessing)
     label = recipe.method if optimizer is None else "plain"
+    accuracy, metrics = judged(trained.model, dataset)
     result = Result(
         run=name_of(out) if out is not None else label,
         label=label,
         kind="private" if optimizer is None else "plain",
-        accuracy=accuracy(trained.model, *dataset.test) if dataset.test is not None else None,
+        accuracy=accuracy,
+        metrics=metrics,
         accuracy_on=dataset.note if dataset.test is not None else "no test split: accuracy was not measured",
         guarantee=trained.guarantee,
         rounds=trained.rounds,
@@ -142,9 +144,10 @@ def finish(
         by_rule=by_rule,
         out=str(out) if out is not None else None,
     )
+    result = described(result, recipe, dataset, trained.model)
     if out is None:
         return result
-    result = describe(result, recipe, dataset, trained.model, out)
+    result = with_ledger(result, out)
     trained.save(out, {ANSWER: seal(result.stored(), indent=2)})
     return result
 
@@ -242,6 +245,8 @@ def _reported_on(dataset: data.Dataset) -> data.Examples:
 
 def defended(recipe: Recipe, dataset: data.Dataset) -> Trained:
     """A model trained with an empirical defence: no epsilon, and that is said."""
+    if dataset.numeric:
+        raise SettingError(f"{recipe.method} defends classifiers, and {recipe.data} has a number to predict")
     if charges(recipe):
         raise SettingError(
             f"{recipe.method} takes no centre or statistics_noise: it spends no budget that they could be charged to"

@@ -16,7 +16,7 @@ from reticent.inside.right_answers import RightAnswers
 from reticent.inside.sealed import Sealed
 from reticent.inside.settings import RoundSettings
 from reticent.inside.store import Batch, Store, Tabular, as_store
-from reticent.inside.task import Flat, Loss, Task
+from reticent.inside.task import Flat, Loss, Task, refuse_lazy
 from reticent.inside.vault import Vault
 
 __all__ = [
@@ -68,4 +68,5 @@ __all__ = [
     "by_person",
     "converted",
     "readable",
+    "refuse_lazy",
 ]

@@ -41,12 +41,7 @@ class Flat:
         trainable = {name: p for name, p in model.named_parameters() if p.requires_grad}
         if not trainable:
             raise ModelError("no parameter of the model is trainable: set requires_grad on what is to be learned")
-        lazy = next((name for name, p in trainable.items() if isinstance(p, UninitializedParameter)), None)
-        if lazy is not None:
-            raise ModelError(
-                f"the shape of {lazy!r} is not known yet, since its module is lazy: send one made-up batch through the "
-                "model first, as in model(torch.zeros(1, ...)), and make the optimizer after that"
-            )
+        refuse_lazy(model)
         kinds = {(p.dtype, p.device) for p in trainable.values()}
         if len(kinds) > 1:
             found = ", ".join(sorted(f"{dtype} on {device}" for dtype, device in kinds))
@@ -126,6 +121,16 @@ class Flat:
     def shapes(self) -> dict[str, list[int]]:
         """The shape of every parameter, by name."""
         return {name: list(p.shape) for name, p in self._parameters.items()}
+
+
+def refuse_lazy(model: nn.Module) -> None:
+    """Refuse a module whose weights are not there yet: nothing can be counted, copied or bounded of it."""
+    lazy = next((name for name, p in model.named_parameters() if isinstance(p, UninitializedParameter)), None)
+    if lazy is not None:
+        raise ModelError(
+            f"the shape of {lazy!r} is not known yet, since its module is lazy: send one made-up batch through the "
+            "model first, as in model(torch.zeros(1, ...)), and make the optimizer after that"
+        )
 
 
 def _table(model: nn.Module, name: str) -> tuple[dict[str, nn.Parameter | None], str]:

@@ -37,12 +37,11 @@ def first_answer(model: nn.Module, rows: Sequence[Batch], ask: Callable[[Batch],
                 raise
             except Exception as reason:  # whatever a model says to rows that are none
                 reasons.append(reason)
-    error = explained(reasons[0], rows[0])
-    raise error from (None if error is reasons[0] else reasons[0])
+    raise explained(reasons[0], rows[0]) from reasons[0]
 
 
-def explained(reason: Exception, rows: Batch) -> Exception:
-    """The same error, or a sentence where whole numbers are the likely cause."""
+def explained(reason: Exception, rows: Batch) -> ReticentError:
+    """Why a model does not run on rows like the examples, and what may be done about it."""
     try:
         inputs = parted(rows)[0]
     except DataError:
@@ -53,8 +52,12 @@ def explained(reason: Exception, rows: Batch) -> Exception:
             f"the model does not take inputs of type {whole.dtype}: for images of bytes give x.float() / 255, for "
             f"other numbers x.float(); ids go to an nn.Embedding. It said: {str(reason).splitlines()[0]}"
         )
-    reason.add_note("if the model runs on real rows only, give a few public ones as probes=")
-    return reason
+    shapes = ", ".join(str(tuple(part.shape[1:])) for part in tensors(inputs))
+    said = f"{type(reason).__name__}: {reason}".splitlines()[0]
+    return ModelError(
+        f"the model does not run on made-up rows with inputs of the shape {shapes} ({said}): make it for such inputs; "
+        "if it runs on real rows only, give a few public ones as probes="
+    )
 
 
 def understood(loss: Callable[..., Any], pair: Paired, model: nn.Module, rows: Sequence[Batch]) -> Loss:

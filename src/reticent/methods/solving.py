@@ -80,7 +80,7 @@ def with_least_noise(
     """The method with the least noise that the budget affords so many rounds."""
     if budget is None or rounds is None:
         raise SettingError(
-            f"{method.name} was given no budget: give epsilon (--epsilon) together with rounds or epochs, "
+            f"{method.name} was given no budget: give epsilon (--epsilon; to a Run, a budget and rounds or epochs), "
             "from which the noise follows, or a noise_multiplier"
         )
 

@@ -162,6 +162,7 @@ class Result:
             "version": VERSION,
             "accuracy": self.accuracy,
             "accuracy_on": self.accuracy_on,
+            "metrics": None if self.metrics is None else dict(self.metrics),
             "guarantee": self.guarantee.to_json(),
             "rounds": self.rounds,
             "kept": self.kept,

@@ -90,7 +90,8 @@ class PrivateJudges:
                     return
         raise SettingError(
             "private judges count the right answers of a classifier: give them as (x, y) with whole numbers y, to a "
-            "model with one output for each class; anything else takes public judges (judges_are_public=True)"
+            "model with one output for each class; anything else takes public judges "
+            "(judges_are_public=True, --aside-is-public)"
         )
 
     def score(self, model: nn.Module, trial: int, randomness: Randomness) -> float:

@@ -20,6 +20,7 @@ from reticent.losses import LossLike, about_loss, per_example
 from reticent.methods import Method, get
 from reticent.methods.planning import default_delta
 from reticent.methods.solving import rounds_in
+from reticent.normalised import Normalised
 from reticent.settling import settle
 from reticent.tuning.choices import Choice, check, usual
 from reticent.tuning.judges import Judges, PrivateJudges, PublicJudges
@@ -78,7 +79,7 @@ def tune(
         raise SettingError(f"options {sorted(options)} go with a method's name; a Method carries its own")
     chosen = get(method, **options) if isinstance(method, str) else method
     refuse_unfit(chosen)
-    places_to_fill(examples, None)
+    _refuse_statistics(examples)
     found, model = by_person(examples, groups, most_rows), new_model(make)
     public = len(found) if size is None else size
     _refuse_judges(found, size, public=judges_are_public)
@@ -119,6 +120,16 @@ def tune(
     return search.go(seed, None if folder is None else Path(folder), resume=resume, dataset=dataset)
 
 
+def _refuse_statistics(examples: object) -> None:
+    """Refuse examples that wait for something to be released of them before they are trained on."""
+    if isinstance(examples, Normalised):
+        raise SettingError(
+            "rt.tune takes no rt.normalise: its releases would have to be paid in every trial. Normalise by public "
+            "numbers, or fit the normalised examples without a search"
+        )
+    places_to_fill(examples, None)
+
+
 def _refuse_judges(examples: object, size: int | None, *, public: bool) -> None:
     """Refuse private judges where a count of right answers would tell more than it is charged for."""
     if size is not None and not public:
@@ -126,7 +137,7 @@ def _refuse_judges(examples: object, size: int | None, *, public: bool) -> None:
     if isinstance(examples, Persons) and not public:
         raise SettingError(
             "private judges are counted row by row, and this search promises for persons with all their rows: take "
-            "public ones (judges_are_public=True)"
+            "public ones (judges_are_public=True, --aside-is-public)"
         )
 
 

@@ -62,11 +62,6 @@ def open_path(name: str, declared: Declaration) -> Dataset:
         train, test = found.examples(_training(path)), None
         if (path / "test").is_dir():
             test = found.examples(path / "test")
-    elif found.target is not None:
-        raise DataError(
-            f"{name}: its schema declares a number to predict (target), and the command line trains classifiers as "
-            "yet. In Python rt.fit(model, data.table(file, schema), epsilon=...) trains it"
-        )
     else:
         train, test = found.examples(path, groups=declared.groups), None
     if declared.test is not None:
@@ -75,7 +70,7 @@ def open_path(name: str, declared: Declaration) -> Dataset:
         "accepted as it was read from the records" if declared.accept else f"by {declared.schema or 'its class names'}"
     )
     note = f"{declared.test or name}, {words}"
-    return Dataset(path.stem, train, test, len(found.classes), note, tuple(found.classes))
+    return Dataset(path.stem, train, test, len(found.classes) or 1, note, tuple(found.classes) or None)
 
 
 def schema_for(name: str, declared: Declaration) -> Schema | ImageSchema | ArraySchema:

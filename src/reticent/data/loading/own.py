@@ -116,7 +116,9 @@ def _names(content: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _classes(content: Mapping[str, Any], place: Path) -> tuple[int, tuple[str, ...] | None]:
     """How many classes there are, and what they are called if that is said."""
-    named = read_schema(place.parent / content["schema"]).classes if "schema" in content else content.get("classes")
+    if "schema" in content and (schema := read_schema(place.parent / content["schema"])).target is not None:
+        return 1, None  # a number to predict
+    named = schema.classes if "schema" in content else content.get("classes")
     if isinstance(named, list | tuple):
         return len(named), tuple(str(name) for name in named)
     if isinstance(named, int) and named > 1:

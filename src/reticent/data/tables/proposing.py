@@ -65,7 +65,8 @@ class ProposedSchema:
         for words, key in kinds.items():
             if count := sum(key in keys for keys in self.read.values()):
                 parts.append(f"{words} {'in' if key == 'indicator' else 'of'} {count} column{'s' * (count > 1)}")
-        parts += [f"the classes of {name!r}" for name, keys in self.read.items() if "classes" in keys]
+        for words, key in (("the classes", "classes"), ("the range", "target")):
+            parts += [f"{words} of {name!r}" for name, keys in self.read.items() if key in keys]
         return ", ".join(parts) or "nothing but the header and the types"
 
 
@@ -87,21 +88,28 @@ def propose(source: Table, *, label: str | None = None, names: Sequence[str] = (
     for name, cells in frame.items():
         if name != named:
             columns[name], read[name], notes[name] = _column(name, cells, markers)
-    classes = sorted({text_of(cell) for cell in frame[named] if not is_missing(cell, markers)}, key=_order)
-    if not 2 <= len(classes) <= MOST_CLASSES:
-        raise DataError(
-            f"column {named!r} is no label of a few classes: name the column to be predicted with --label, or, to "
-            "predict a number, make classes of its ranges"
-        )
-    found = {
-        **head,
-        "label": named,
-        "classes": classes,
-        **({"missing": markers} if markers else {}),
-        "columns": columns,
-    }
     told = {name: keys for name, keys in read.items() if keys}
-    return ProposedSchema(found, {**told, named: ("classes",)}, {name: note for name, note in notes.items() if note})
+    said = {name: note for name, note in notes.items() if note}
+    rest: Entry = {**({"missing": markers} if markers else {}), "columns": columns}
+    known = [cell for cell in frame[named] if not is_missing(cell, markers)]
+    if (span := _span(known)) is not None:
+        return ProposedSchema({**head, "label": named, "target": span, **rest}, {**told, named: ("target",)}, said)
+    classes = sorted({text_of(cell) for cell in known}, key=_order)
+    if not 2 <= len(classes) <= MOST_CLASSES:
+        raise DataError(f"column {named!r} is no label of a few classes: name the column to be predicted with --label")
+    return ProposedSchema({**head, "label": named, "classes": classes, **rest}, {**told, named: ("classes",)}, said)
+
+
+def _span(known: Sequence[object]) -> Entry | None:
+    """A round range for a label that is a number: one with a fraction, or with more values than classes have."""
+    numbers = [_number(cell) for cell in known]
+    values = [number for number in numbers if number is not None and math.isfinite(number)]
+    if not values or len(values) < len(numbers):
+        return None
+    if len(set(values)) <= MOST_CLASSES and all(value.is_integer() for value in values):
+        return None
+    low, high = wide(min(values), max(values))
+    return {"low": low, "high": high}
 
 
 def _opened(source: Table, names: Sequence[str]) -> tuple[Entry, Frame]:

@@ -30,7 +30,7 @@ def to_toml(found: ProposedSchema) -> str:
     high = 9    # READ FROM THE RECORDS
     """
     lines = [HEAD.format(read=READ.removeprefix("# "))]
-    everywhere = {key for keys in found.read.values() for key in keys} & {"classes", "size", "channels"}
+    everywhere = {key for keys in found.read.values() for key in keys} & {"classes", "target", "size", "channels"}
     lines += _entries({name: value for name, value in found.content.items() if name != "columns"}, everywhere)
     columns = found.content.get("columns", {})
     assert isinstance(columns, Mapping)
@@ -52,6 +52,8 @@ def _value(name: str, value: object) -> str:
     """A TOML value; JSON writes text, numbers and lists as TOML does."""
     if name in ("low", "high") and isinstance(value, str) and _DAY.fullmatch(value):
         return value
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{_key(part)} = {_value(part, inner)}' for part, inner in value.items())} }}"
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return str(int(value))
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

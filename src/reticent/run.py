@@ -230,9 +230,8 @@ class Run:
         if self._watched:
             raise SettingError("this run was watched by a probe, which saw its examples: it states no guarantee")
         claim = self.plan.claim(self.kept)
-        promised = self.bill.guarantee(
-            seeded=self._randomness.seeded, generator=generator(self._task.flat.vector.device)
-        )
+        coins = generator(self._task.flat.vector.device)
+        promised = self.bill.guarantee(seeded=self._randomness.seeded, generator=coins)
         beside = () if self._diagnostics is None else ("the private diagnostics recorded beside the run",)
         said = promised.assumptions + promises_of(self.optimizer, self.plan)
         promised = replace(promised, excludes=promised.excludes + beside, assumptions=said)

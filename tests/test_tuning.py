@@ -67,6 +67,21 @@ def test_how_many_trials_there_were_is_not_to_be_seen(tmp_path: Path) -> None:
     assert "how many trials there were" in told["guarantee"]["excludes"][0]
 
 
+class Branches(nn.Linear):
+    """Takes the general path, which is told of."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x if x.sum() < 1e9 else -x)
+
+
+def test_the_log_does_not_count_the_trials(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(searching, "draw_trials", lambda *_: 3)
+    rt.tune(
+        lambda: Branches(4, 2), TRAIN, judges=JUDGES, choices=CHOICES, epsilon=4.0, epochs=1, batch_size=100, seed=6
+    )
+    assert caplog.text.count("takes the general path") == 1
+
+
 class Killed(BaseException):
     """The process ends here."""
 

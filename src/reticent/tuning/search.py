@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -96,9 +100,11 @@ class Search:
         if folder is not None:
             folder.write(state)
         count = draw_trials(float(randomness.stream(0, "trials").random()), self.eta, self.gamma)
-        for number in range(state["done"], count):
+        first = state["done"]
+        for number in range(first, count):
             _forget(path, but=number)  # of trials that are done only the best is kept, and that in the state
-            self._try(number, state, randomness, path)
+            with nullcontext() if number == first else _without_a_word():
+                self._try(number, state, randomness, path)
             if folder is not None:
                 folder.write(state)
         _forget(path)
@@ -192,6 +198,20 @@ class Search:
             "adjacency": self.budget.adjacency,
             "seed": seed,
         }
+
+
+@contextmanager
+def _without_a_word() -> Iterator[None]:
+    """What the first trial said of model and data, the others would say again: the log would count them."""
+    logger = logging.getLogger("reticent")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)
 
 
 def _forget(path: Path | None, but: int | None = None) -> None:

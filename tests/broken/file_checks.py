@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import json
+import logging
 import os
 import tempfile
 import warnings
@@ -15,9 +17,12 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 import reticent as rt
-from reticent.accounting import Entry, Gaussian, Ledger
+from reticent.accounting import Entry, Gaussian, Guarantee, Ledger
 from reticent.accounting.ledger import read_entries
 from reticent.errors import FileWarning, ReticentError
+from reticent.gradients import norms_and_sum
+from reticent.inside.careful import OneByOne
+from reticent.results import Effort, Result
 
 ENTRIES = [Entry(number, 0, Gaussian(2.0), "ab") for number in range(3)]
 
@@ -108,7 +113,34 @@ def other_weights_do_not_get_the_guarantee() -> None:
         refused(lambda: rt.load(folder, nn.Linear(2, 2)), "other weights were loaded with the guarantee")
 
 
+def the_clock_is_not_told_of_hidden_attempts() -> None:
+    """How long a run took tells how many attempts, or trials, there were."""
+    for route in ("per_accepted", "best_trial"):
+        hidden, recipe = Guarantee("proved", 1.0, 1e-5, route=route), {"data": "digits", "method": "dpsur"}
+        result = Result(
+            run="a", label="a", recipe=recipe, guarantee=hidden, seconds=3.25, effort=Effort(cpu_seconds=4.5)
+        )
+        told = json.dumps([result.stored(), result.to_json()])
+        assert "3.25" not in told, "the clock is in the result"
+        assert "4.5" not in told, "the clock is in the record"
+
+
+def nobody_hears_of_a_bad_record() -> None:
+    """No line in the log where an example has to be evaluated alone."""
+    model, lines = nn.Linear(2, 2), []
+    handler = mock.Mock(level=logging.WARNING, handle=lines.append)
+    logging.getLogger("reticent").addHandler(handler)
+    try:
+        alone = OneByOne(lambda net, batch: net(batch[0]).sum(1))
+        norms_and_sum(model, alone, (torch.rand(3, 2),), torch.ones_like)
+    finally:
+        logging.getLogger("reticent").removeHandler(handler)
+    assert not lines, "the log tells of it"
+
+
 CHECKS = [
+    the_clock_is_not_told_of_hidden_attempts,
+    nobody_hears_of_a_bad_record,
     a_changed_ledger_is_not_read,
     failed_writes_leave_one_line_for_each_place,
     a_run_goes_on_with_its_own_ledger_only,

@@ -10,7 +10,9 @@ from broken_mutants import Mutant, mutant
 import reticent.accounting.entries as entries
 import reticent.certificate.verifying as verifying
 import reticent.run as train
+from reticent.accounting import Guarantee
 from reticent.accounting.journal import Journal
+from reticent.inside.careful import OneByOne
 
 MUTANTS: list[Mutant] = []
 
@@ -33,3 +35,13 @@ def any_ledger_will_do(_right: Any) -> Any:
 @mutant(verifying, "digest_of", checks.other_weights_do_not_get_the_guarantee, MUTANTS)
 def files_are_not_hashed(_right: Any) -> Any:
     return lambda path: verifying.read_card(path.parent).files[path.name]
+
+
+@mutant(Guarantee, "time_is_private", checks.the_clock_is_not_told_of_hidden_attempts, MUTANTS)
+def every_run_tells_how_long_it_took(_right: Any) -> Any:
+    return property(lambda self: False)
+
+
+@mutant(OneByOne, "alone", checks.nobody_hears_of_a_bad_record, MUTANTS)
+def a_plan_is_made_for_a_bad_record(_right: Any) -> Any:
+    return False

@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test slow lint types check bench clean
+.PHONY: demo test slow lint types check bench soak clean
 
 .venv/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -29,6 +29,9 @@ check: lint types test       ## what .ci/run asks for
 
 bench: .venv/.ready          ## a private step against plain SGD and the peers, as ratios of one run
 	$(BIN)/python -m benchmarks
+
+soak: .venv/.ready           ## faults, hostile bytes, damage, races and kills, thousands of each (half an hour)
+	$(BIN)/python -m soak
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .hypothesis build

@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test slow lint types check bench clean
+.PHONY: demo test slow lint types check bench soak verified audit-dependencies clean
 
 .venv/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -30,5 +30,19 @@ check: lint types test       ## what .ci/run asks for
 bench: .venv/.ready          ## a private step against plain SGD and the peers, as ratios of one run
 	$(BIN)/python -m benchmarks
 
+soak: .venv/.ready           ## faults, hostile bytes, damage, races and kills, thousands of each (half an hour)
+	$(BIN)/python -m soak
+
+verified: requirements.lock  ## the same environment, every file but torch checked by its hash
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --require-hashes --no-deps --requirement requirements.lock
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch .venv/.ready
+
+audit-dependencies: .venv/.ready  ## known vulnerabilities of what constraints.txt pins; asks a database on the net
+	$(PYTHON) -m venv .venv-audit
+	.venv-audit/bin/pip install --quiet pip-audit==2.10.1
+	grep -v '^torch==' constraints.txt | .venv-audit/bin/pip-audit --no-deps --disable-pip --requirement /dev/stdin
+
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .hypothesis build
+	rm -rf .venv .venv-audit .mypy_cache .ruff_cache .hypothesis build

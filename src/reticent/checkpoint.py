@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from reticent.errors import FileWarning, ResumeError, unwritable
-from reticent.files import PRIVATE, clear_unfinished, make_folder, private_folder, stored_at, sync
+from reticent.files import PRIVATE, clear_unfinished, make_folder, private_folder, remove, replacing, stored_at, sync
 from reticent.holding import Hold
 from reticent.reading import reading
 from reticent.tensors import SEAL, digest_of, read_tensors, write_sealed
@@ -182,7 +182,7 @@ class Folder:
 
     def _put(self, packed: PackedTree, start: float) -> None:
         packed.write(self._path / PRIVATE / CHECKPOINT)
-        (self._path / CHECKPOINT).unlink(missing_ok=True)  # where older versions had it
+        remove(self._path / CHECKPOINT)  # where older versions had it
         self._written = time.monotonic()
         self._cost = self._written - start
 
@@ -220,18 +220,13 @@ def claim(folder: Path) -> None:
     the same one still: it keeps its inode, and so does the file in it; a copy has neither.
     """
     path, inode = folder / "claim.json", folder.stat().st_ino
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
+    if path.exists():
         _same_or_refuse(path, inode)
         return
-    except OSError as error:
-        raise unwritable(path, error) from error
-    with os.fdopen(handle, "w") as file:
-        where = {"host": platform.node(), "path": str(folder.resolve()), "folder": inode, "file": path.stat().st_ino}
-        json.dump({"id": os.urandom(16).hex(), **where}, file)
-        file.flush()
-        os.fsync(file.fileno())
+    with replacing(path, mode=0o600) as file:  # whoever claims a folder holds it: nobody else is about to
+        place = {"folder": inode, "file": os.fstat(file.fileno()).st_ino}
+        where = {"host": platform.node(), "path": str(folder.resolve())}
+        file.write(json.dumps({"id": os.urandom(16).hex(), **where, **place}).encode())
 
 
 def _same_or_refuse(path: Path, inode: int) -> None:

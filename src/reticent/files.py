@@ -71,6 +71,14 @@ def append(path: Path, end: int, data: bytes) -> int:
     return end + len(data)
 
 
+def remove(path: Path) -> None:
+    """Take a file away, if it is there."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
 def clear_unfinished(folder: Path) -> None:
     """Take away what processes that were killed left half written; only for whoever holds the folder."""
     for path in folder.glob(f".*{_UNFINISHED}"):
@@ -127,7 +135,11 @@ def sync(path: Path) -> None:
         handle = os.open(path, os.O_RDONLY)
     except (PermissionError, FileNotFoundError):
         return
+    except OSError as error:
+        raise unwritable(path, error) from error
     try:
         os.fsync(handle)
+    except OSError as error:
+        raise unwritable(path, error) from error
     finally:
         os.close(handle)

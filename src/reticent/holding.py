@@ -33,6 +33,8 @@ class Hold:
         handle = os.open(folder / "run.lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, str(os.getpid()).encode(), 0)
         except BlockingIOError as error:
             holder = os.read(handle, 32).decode(errors="replace").strip() or "another one"
             os.close(handle)
@@ -40,8 +42,9 @@ class Hold:
                 f"{folder} is in use by process {holder}: two runs in it would use the same randomness twice. Wait for "
                 "it to end, or stop it first"
             ) from error
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, str(os.getpid()).encode(), 0)
+        except OSError:
+            os.close(handle)  # or nobody could hold it any more, this process least of all
+            raise
         self._close = weakref.finalize(self, os.close, handle)
         _HELD[key] = weakref.ref(self)
 

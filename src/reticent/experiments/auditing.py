@@ -21,7 +21,7 @@ from reticent.data import make_canaries, plant
 from reticent.errors import SettingError
 from reticent.experiments.repeat import Again, NotRepeatable, repeatable
 from reticent.experiments.stored import refuse_nameless, with_parts
-from reticent.files import private_folder, write_private
+from reticent.files import private_folder, remove, write_private
 from reticent.methods import Method
 from reticent.results import Result, read_result
 from reticent.results.sealing import seal
@@ -93,7 +93,7 @@ def audit_run(
 def keep_audit(report: RunReport, run: Path) -> None:
     """Keep what an audit found in the private folder of a run: it comes from one more training on its examples."""
     write_private(private_folder(run) / AUDIT, seal(report.to_json(), indent=2))
-    (run / AUDIT).unlink(missing_ok=True)  # of an older version
+    remove(run / AUDIT)  # of an older version
 
 
 def _method(result: Result) -> Method:

@@ -91,8 +91,11 @@ def read_tables(paper: str) -> tuple[str, list[Table]]:
         # A file with neither is told that it has no table.
         kinds = [kind for kind in KINDS if kind in values] or ["table"]
         return values["title"], [_table(kind, *named) for kind in kinds for named in values[kind].items()]
-    except (KeyError, IndexError) as error:
-        missing = f"{error} is missing" if isinstance(error, KeyError) else "a list has fewer entries than columns"
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
+        if isinstance(error, SettingError):
+            raise
+        few = "a list has fewer entries than columns" if isinstance(error, IndexError) else str(error)
+        missing = f"{error} is missing" if isinstance(error, KeyError) else few
         raise SettingError(f"{source} is not an experiment file: {missing} (see docs/reproduce.md)") from error
 
 

@@ -83,19 +83,21 @@ class JsonLines:
     def __init__(self, path: Path, meter: Meter | None = None):
         self._path, self._meter = path, meter or Meter()
         self._end: int | None = None
+        self._first: float = math.inf
         self._waiting = b""
         """Lines that could not be written: they come first when there is room again."""
 
     def __call__(self, run: Run, step: Step) -> None:
         """Write one round."""
-        if self._end is None:
-            self._end = self._cut_back(step.number)
         line = json.dumps(asdict(public_numbers(run, step, self._meter(run, step))))
         self._waiting += line.encode() + b"\n"
+        self._first = min(self._first, step.number)
+        if self._end is None:
+            self._end = self._cut_back(self._first)
         self._end = append(self._path, self._end, self._waiting)
         self._waiting = b""
 
-    def _cut_back(self, number: int) -> int:
+    def _cut_back(self, number: float) -> int:
         """Drop the rounds that are run again after a crash, and a line that it cut short; how long it is then."""
         lines = self._path.read_bytes().splitlines() if self._path.exists() else []
         kept = b"".join(line + b"\n" for line in lines if _round(line, str(self._path)) < number)

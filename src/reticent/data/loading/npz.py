@@ -101,10 +101,11 @@ def read_npz(path: Path) -> Arrays:
     """The arrays of a file; .npy is one array, x. Nothing that could run code is opened."""
     with reading(path, "save plain arrays, no objects, with numpy.savez", quote=False):
         if not zipfile.is_zipfile(path):
-            return {"x": np.load(path, allow_pickle=False)}
+            with path.open("rb") as file:
+                return {"x": np.load(file, allow_pickle=False)}
         with zipfile.ZipFile(path) as archive:
             check_zip(archive, path)
-        with np.load(path, allow_pickle=False) as found:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as found:
             return {name: found[name] for name in found.files}
 
 

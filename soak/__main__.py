@@ -1,0 +1,67 @@
+"""`make soak`: everything, with the figures of docs/reliability.md; `--share 0.01` for a hundredth of it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+
+from soak.damage import soak_damage
+from soak.faults import METHODS, soak_faults
+from soak.fuzzing import soak_fuzz
+from soak.kills import soak_kills
+from soak.races import soak_races
+from soak.readers import readers
+from soak.tally import Tally
+
+FAULTS, FUZZ, DAMAGED, RACES, KILLS = 2500, 110_000, 200, 30, 10
+
+
+def main() -> None:
+    """Run it all; the exit code is 1 if anything went wrong."""
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("--share", type=float, default=1.0, help="how much of it")
+    asked.add_argument("--only", default="races,faults,damage,fuzz,kills", help="which parts, by commas")
+    asked.add_argument("--methods", default=",".join(METHODS), help="whose operations fail, by commas")
+    words = asked.parse_args()
+    share, parts, methods = words.share, words.only.split(","), tuple(words.methods.split(","))
+    torch.set_num_threads(1)
+    wrong = 0
+
+    def told(tally: Tally, start: float) -> None:
+        nonlocal wrong
+        wrong += len(tally.wrong)
+        print(f"{tally}\n  {time.monotonic() - start:.0f} s", flush=True)
+
+    def many(count: int) -> int:
+        return max(1, round(share * count))
+
+    # What forks comes first: a process that has computed may not be forked any more.
+    start = time.monotonic()
+    if "races" in parts:
+        told(soak_races(many(RACES)), start)
+    if "faults" in parts:
+        start = time.monotonic()
+        told(soak_faults(methods, each=-(-many(FAULTS) // len(METHODS))), start)
+    if {"damage", "fuzz"} & set(parts):
+        with tempfile.TemporaryDirectory() as place:
+            folder = Path(place)
+            every = readers(folder)
+            if "damage" in parts:
+                start = time.monotonic()
+                told(soak_damage(folder / "run", many(DAMAGED)), start)
+            if "fuzz" in parts:
+                start = time.monotonic()
+                told(soak_fuzz(every, folder, many(FUZZ) // len(every) + 1), start)
+    if "kills" in parts:
+        start = time.monotonic()
+        told(soak_kills(many(KILLS)), start)
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()

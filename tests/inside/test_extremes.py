@@ -1,0 +1,78 @@
+"""Numerical safety: gradients of every length that a float can have, and of none, move a sum by what is charged."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from reticent.accounting import Ledger, Unlimited
+from reticent.inside import (
+    Bound,
+    Clip,
+    Everyone,
+    Flat,
+    GradientSum,
+    Normalise,
+    Randomness,
+    RoundSettings,
+    Task,
+    Vault,
+    as_store,
+)
+from reticent.inside.dpis import ImportanceSettings, UnitDirection
+
+LENGTHS = [0.0, 1.4e-45, 1e-42, *(10.0**power for power in range(-30, 31, 2)), 3e38, math.inf, math.nan]
+CLIPS = [1e-30, 1e-20, 1e-6, 1.0, 1e6, 1e20]
+
+
+class Plain(nn.Module):
+    """Its gradient for an example is the example itself."""
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(1, width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.functional.linear(x, self.weight)
+
+
+def loss(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
+    return model(batch[0]).squeeze(1)
+
+
+def moved(rows: Tensor, bound: Bound, settings: RoundSettings) -> Tensor:
+    """What the rows add to a sum, by the engine that trains."""
+    model = Plain(rows.shape[1])
+    task = Task(model, loss, Flat(model))
+    examples = as_store((rows, torch.zeros(len(rows))))
+    vault = Vault(examples, randomness=Randomness.from_seed(0), ledger=Ledger(), allowance=Unlimited("a probe"))
+    return vault.ask(GradientSum(task, bound, settings), vault.draw(Everyone(), settings))._value.double()
+
+
+@pytest.mark.parametrize("length", LENGTHS, ids="{:.0e}".format)
+@pytest.mark.parametrize("bound", [Clip(), Normalise(), UnitDirection()], ids=["clip", "normalise", "unit"])
+def test_an_example_of_any_length_moves_a_sum_by_no_more_than_is_charged(bound: Bound, length: float) -> None:
+    torch.manual_seed(0)
+    for width in (1, 40):
+        row = torch.randn(1, width)
+        row *= length / row.norm() if math.isfinite(length) else length
+        for clip in CLIPS if isinstance(bound, Clip) else [1.0]:
+            settings = ImportanceSettings(1, 1, clip, 1.0, norm_total=1.0)
+            found = moved(row, bound, settings)
+            assert torch.isfinite(found).all()
+            assert found.norm() <= bound.sensitivity(settings) * (1 + 1e-6), (clip, width)
+
+
+@pytest.mark.parametrize("strange", [math.inf, -math.inf, math.nan, 3e38, 1e-45], ids=str)
+def test_one_strange_number_in_a_gradient_spoils_nobody_elses(strange: float) -> None:
+    torch.manual_seed(0)
+    rows = torch.randn(5, 8)
+    settings = RoundSettings(5, 5, 1.0, 1.0)
+    rest = moved(rows[1:], Clip(), RoundSettings(4, 4, 1.0, 1.0))
+    rows[0, 3] = strange
+    found = moved(rows, Clip(), settings)
+    assert torch.isfinite(found).all()
+    assert (found - rest).norm() <= 1 + 1e-5

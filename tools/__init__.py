@@ -1,0 +1,1 @@
+"""Tools for whoever releases the project."""

@@ -8,6 +8,7 @@ Needs torch and safetensors, not Reticent. {inputs}
 
 from __future__ import annotations
 
+import gzip
 import json
 import sys
 from collections.abc import Sequence
@@ -35,7 +36,9 @@ def inputs(path: str) -> Tensor:
     from encoding import encode, read_column, read_rows
 
     schema = json.loads((HERE / "{schema}").read_text())
-    rows = list(read_rows(Path(path), coding=schema.get("coding"), separator=schema.get("separator")))
+    raw = Path(path).read_bytes()
+    raw = gzip.decompress(raw) if path.endswith(".gz") else raw
+    rows = list(read_rows(raw, coding=schema.get("coding"), separator=schema.get("separator")))
     names = schema.get("names") or [name.strip() for name in rows.pop(0)]
     frame = dict(zip(names, zip(*rows, strict=True), strict=True))
     columns = {{name: read_column(name, entry) for name, entry in schema["columns"].items()}}

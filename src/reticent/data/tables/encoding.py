@@ -13,12 +13,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from pathlib import Path
 
 import numpy as np
-
-from reticent.data.loading.archives import gunzip
-from reticent.errors import DataError
 
 Frame = dict[str, Sequence[object]]
 """A table by its columns: text as it stands in a file, or the values of a data frame."""
@@ -281,16 +277,17 @@ def encode(
     return np.concatenate(parts, axis=1) if parts else np.zeros((rows, 0), np.float32)
 
 
-def read_rows(path: Path, *, coding: str | None = None, separator: str | None = None) -> Iterable[list[str]]:
-    """The rows of a CSV file, gzipped or not, without blank lines; a mark at its start tells the coding, else UTF-8."""
-    raw = gunzip(path) if path.suffix == ".gz" else path.read_bytes()
+class WrongCoding(ValueError):  # noqa: N818 - reads better where it is raised
+    """Bytes that are no text in the coding that was declared."""
+
+
+def read_rows(raw: bytes, *, coding: str | None = None, separator: str | None = None) -> Iterable[list[str]]:
+    """The rows of a CSV file's bytes, without blank lines; a mark at their start tells the coding, else UTF-8."""
     marks = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
     found = next((name for mark, name in marks.items() if raw.startswith(mark)), coding or "utf-8")
     try:
         text = raw.decode(found)
     except UnicodeDecodeError:
-        raise DataError(
-            f'{path} is not written in {found}: declare another coding, such as coding = "latin-1"'
-        ) from None
+        raise WrongCoding(f'is not written in {found}: declare another coding, such as coding = "latin-1"') from None
     lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator or ",", skipinitialspace=True)
     return (row for row in lines if row)

@@ -8,7 +8,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from reticent.data.tables.encoding import Frame, read_rows
+from reticent.data.loading.archives import gunzip
+from reticent.data.tables.encoding import Frame, WrongCoding, read_rows
 from reticent.errors import DataError
 from reticent.reading import reading
 
@@ -83,7 +84,11 @@ def cells_of(
     """Header and rows of a text file, as they are."""
     tab = "\t" if ".tsv" in path.name.lower() else None
     with reading(path, "it must be a table of text, in the coding that was declared", quote=False):
-        rows = list(read_rows(path, coding=coding, separator=separator or tab))
+        raw = gunzip(path) if path.suffix == ".gz" else path.read_bytes()
+        try:
+            rows = list(read_rows(raw, coding=coding, separator=separator or tab))
+        except WrongCoding as error:
+            raise DataError(f"{path} {error}") from None
     header = list(names) or [name.strip() for name in next(iter(rows), [])]
     if not header:
         raise DataError(f"{path} is empty: the first line must name the columns")

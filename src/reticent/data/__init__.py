@@ -7,6 +7,7 @@ from reticent.data.examples import Dataset, Examples
 from reticent.data.features.extractors import extract
 from reticent.data.features.scattering import Scattering
 from reticent.data.features.statistics import release_moments
+from reticent.data.loading.arrow import arrow
 from reticent.data.loading.foreseeing import ahead
 from reticent.data.loading.images import image_folder
 from reticent.data.loading.maps import mapped
@@ -31,6 +32,7 @@ __all__ = [
     "Scattering",
     "Schema",
     "ahead",
+    "arrow",
     "as_examples",
     "attack_split",
     "check",

@@ -211,7 +211,7 @@ def as_store(examples: Any) -> Store:
     tensor([4])
     """
     found: Store
-    if is_frame(examples):
+    if is_frame(examples) and not isinstance(examples, Storable):
         raise DataError(
             "a data frame alone does not say which column is the label, nor what the others may hold: give "
             "data.table(frame, schema), or a pair (frame of numbers, labels)"

@@ -13,10 +13,8 @@ from __future__ import annotations
 
 import argparse
 import math
-import resource
 import shlex
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -33,9 +31,9 @@ from reticent.experiments.record import about_this_machine
 from reticent.inside import Randomness
 from reticent.inside.lattice import Lattice
 
-WIDTHS = (100, 200, 400, 800, 1600)
+WIDTHS = (100, 400, 1200)
 BATCHES = (64, 256, 1024)
-HELD_OUT = ((300, 512), (1200, 128), (1200, 1024))
+HELD_OUT = ((200, 512), (800, 128), (800, 1024))
 INPUTS = 64
 
 
@@ -101,7 +99,7 @@ def measured(width: int, batch: int) -> float:
         start = time.process_time()
         run.step()
         times.append(time.process_time() - start)
-        if number > 8 and sum(times) > 2.0:
+        if number > 6 and sum(times) > 1.0:
             break
     return statistics.median(times[2:])
 
@@ -153,15 +151,10 @@ def predictions(here: Machine) -> Iterator[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cost")
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--point", type=int, nargs=2, help="measure one point in this process: width and batch")
     asked = parser.parse_args()
     torch.set_num_threads(1)
-    if asked.point:
-        seconds = measured(*asked.point)
-        print(seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
-        return
     places = [(width, batch) for width in WIDTHS for batch in BATCHES]
-    points = {place: _alone(place)[0] for place in (*places, *HELD_OUT)}
+    points = {place: measured(*place) for place in (*places, *HELD_OUT)}
     here = fitted({place: points[place] for place in places}, noise_alone())
     command = shlex.join(["python", "-m", "benchmarks.cost", *sys.argv[1:]])
     lines = ["# The cost model", "", made_by({"command": command, **about_this_machine().to_json()}), ""]
@@ -176,13 +169,6 @@ def main() -> None:
     print("\n".join(lines))
     if asked.out is not None:
         (asked.out / "cost.md").write_text("\n".join(lines))
-
-
-def _alone(place: tuple[int, int]) -> tuple[float, float]:
-    """Seconds and peak bytes of one point, in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.cost", "--point", *map(str, place)]
-    seconds, peak = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-    return float(seconds), float(peak)
 
 
 if __name__ == "__main__":

@@ -165,4 +165,4 @@ def test_shadows_are_the_same_and_what_was_trained_is_kept(tmp_path: Path) -> No
     assert np.array_equal(found, train_shadows(shadow, 2))
     with pytest.raises(ReticentError, match="shadow model 2: ValueError: a shadow that cannot be"):
         train_shadows(shadow, 4, cluster="ray", folder=tmp_path)
-    assert len(list(tmp_path.glob("shadow-*.npy"))) == 3
+    assert len(list(tmp_path.glob("shadow-*.safetensors"))) == 3

@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test slow lint types check bench soak verified audit-dependencies clean
+.PHONY: demo test slow cluster lint types check bench soak verified audit-dependencies clean
 
 .venv/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -17,6 +17,9 @@ test: .venv/.ready           ## the tests a change must pass (minutes)
 
 slow: .venv/.ready           ## the long tests: statistics, whole papers
 	$(BIN)/pytest -m slow --timeout 3600
+
+cluster: .venv/.ready        ## a comparison on a cluster of two workers that Ray starts here
+	$(BIN)/pytest -m slow tests/executors -k comparison --timeout 1200
 
 lint: .venv/.ready
 	$(BIN)/ruff format --check

@@ -121,7 +121,8 @@ class Trained:
         attacks: Sequence[str] | None = None,
         records: int | None = None,
         canaries: int = 0,
-        jobs: int = 1,
+        jobs: int | None = None,
+        cluster: str | None = None,
         seed: int = 0,
     ) -> AttackReport:
         """Attack the model with so many shadows of its own training; the settings are those of `attack_run`.
@@ -131,8 +132,15 @@ class Trained:
         from reticent.experiments.attacking import Attacking
         from reticent.experiments.own import attack
 
-        names = None if attacks is None else tuple(attacks)
-        asked = Attacking(attacks=names, models=shadows, records=records, canaries=canaries, jobs=jobs, seed=seed)
+        asked = Attacking(
+            attacks=None if attacks is None else tuple(attacks),
+            models=shadows,
+            records=records,
+            canaries=canaries,
+            jobs=jobs,
+            cluster=cluster,
+            seed=seed,
+        )
         return attack(self, asked)
 
     def audit(

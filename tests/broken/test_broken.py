@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import ahead_checks
+import ahead_mutants
 import broken_checks
 import broken_mutants
 import budget_checks
@@ -34,6 +36,7 @@ KINDS = (
     (loss_checks, loss_mutants),
     (guard_checks, guard_mutants),
     (people_checks, people_mutants),
+    (ahead_checks, ahead_mutants),
 )
 MUTANTS = [mutant for _, mutants in KINDS for mutant in mutants.MUTANTS]
 CHECKS = [check for checks, _ in KINDS for check in checks.CHECKS]

@@ -38,3 +38,25 @@ def test_parts_change_no_answer(monkeypatch, bytes_at_once):
     whole = weights()
     monkeypatch.setattr(sys.modules["reticent.inside.columns"], "MOST_BYTES", bytes_at_once)
     torch.testing.assert_close(weights(), whole, rtol=1e-4, atol=1e-5)
+
+
+class Table(torch.utils.data.Dataset):
+    """A dataset that tells of columns, as those of the package `datasets` do."""
+
+    column_names = ("x", "y")
+    shape = (10, 2)
+
+    def __len__(self):
+        return 10
+
+    def __getitem__(self, number):
+        return self.__getitems__([number])[0]
+
+    def __getitems__(self, numbers):
+        return [{"x": torch.full((3,), float(number)), "y": number} for number in numbers]
+
+
+def test_a_dataset_with_columns_is_read_by_row():
+    found = as_store(Table()).take(np.array([2, 7]))
+    assert found["x"][:, 0].tolist() == [2.0, 7.0]
+    assert found["y"].tolist() == [2, 7]

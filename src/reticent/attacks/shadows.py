@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from reticent.attacks.intervals import Floats
-from reticent.errors import ResumeError
+from reticent.errors import ResumeError, ReticentError
+from reticent.executors import each, executor_for
 from reticent.files import make_folder, write_private
 from reticent.reading import read_text
 from reticent.tensors import SEAL, digest_of, read_tensors, write_sealed
@@ -27,12 +27,15 @@ def train_shadows(
     train: Train,
     count: int,
     *,
-    jobs: int = 1,
+    jobs: int | None = None,
+    cluster: str | None = None,
     folder: Path | None = None,
     design: dict[str, object] | None = None,
     tell: Tell = lambda _done, _total: None,
 ) -> Floats:
-    """The logits of all shadows, stacked; those found in `folder` are not trained again.
+    """The logits of all shadows, stacked, trained `jobs` at a time or on a `cluster`.
+
+    Those found in `folder` are not trained again.
 
     >>> train_shadows(lambda number: np.full((1, 2), float(number)), 3)[:, 0, 0]
     array([0., 1., 2.])
@@ -42,7 +45,7 @@ def train_shadows(
     found = {number: logits for number in range(count) if (logits := _stored(folder, number)) is not None}
     tell(len(found), count)
     missing = [number for number in range(count) if number not in found]
-    for number, logits in _trained(train, missing, jobs):
+    for number, logits in _trained(train, missing, jobs, cluster):
         if folder is not None:
             _store(folder, number, logits)
         found[number] = logits
@@ -50,14 +53,24 @@ def train_shadows(
     return np.stack([found[number] for number in range(count)])
 
 
-def _trained(train: Train, numbers: list[int], jobs: int) -> Iterator[tuple[int, Floats]]:
-    if jobs <= 1 or len(numbers) <= 1:
+def _trained(train: Train, numbers: list[int], jobs: int | None, cluster: str | None) -> Iterator[tuple[int, Floats]]:
+    """Those that can be had; where one fails, the others are trained first."""
+    if cluster is None and ((jobs or 1) == 1 or len(numbers) <= 1):
         yield from ((number, train(number)) for number in numbers)
         return
-    fresh = multiprocessing.get_context("spawn")  # a forked torch can hang on the threads it inherits
-    with ProcessPoolExecutor(min(jobs, len(numbers)), fresh, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        running = {pool.submit(train, number): number for number in numbers}
-        yield from ((running[done], done.result()) for done in as_completed(running))
+    works = [(str(number), partial(_alone, train, number)) for number in numbers]
+    failed = []
+    for over in each(partial(executor_for, cluster, jobs), works):
+        if over.error is None:
+            yield int(over.name), over.answer
+        else:
+            failed.append(f"shadow model {over.name}: {over.error}")
+    if failed:
+        raise ReticentError("; ".join(failed))
+
+
+def _alone(train: Train, number: int, tell: Tell) -> Floats:  # noqa: ARG001 - one is told when it is there
+    return train(number)
 
 
 def _claim(folder: Path, design: dict[str, object]) -> None:

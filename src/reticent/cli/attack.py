@@ -25,7 +25,10 @@ def attack(
     canary_kind: Annotated[str, Option(help="mislabelled, near-duplicates, blank or noise.")] = "mislabelled",
     data: Annotated[str | None, Option(help="Dataset of a run that was made in Python.")] = None,
     model: Annotated[str | None, Option(help="package.module:function of a run that was made in Python.")] = None,
-    jobs: Annotated[int, Option(help="Shadow models trained at the same time.", min=1)] = 1,
+    jobs: Annotated[
+        int | None, Option(help="Shadow models at the same time; default: one, or the cores of the cluster.", min=1)
+    ] = None,
+    cluster: Annotated[str | None, Option(help="Train them on a cluster: ray, ray:ADDRESS or ray://HOST:PORT.")] = None,
     out: Annotated[Path | None, Option(help="Folder for shadows and result; default: attack/ in the run's.")] = None,
     seed: Annotated[int, Option(help="Which records, which shadows.")] = 0,
     as_json: Annotated[bool, Option("--json", help="Answer in JSON on stdout.")] = False,
@@ -43,6 +46,7 @@ def attack(
         canaries=canaries,
         canary_kind=canary_kind,
         jobs=jobs,
+        cluster=cluster,
         out=out,
         seed=seed,
         game=game,

@@ -46,7 +46,10 @@ def compare(
     gradient_cost: Annotated[
         list[str] | None, Option(help="METHOD=FACTOR: add a DP-SGD that computes so many times the gradients.")
     ] = None,
-    jobs: Annotated[int, Option(help="Runs at the same time.", min=1)] = 1,
+    jobs: Annotated[
+        int | None, Option(help="Runs at the same time; default: one, or as many as the cluster has cores.", min=1)
+    ] = None,
+    cluster: Annotated[str | None, Option(help="Run on a cluster: ray, ray:ADDRESS or ray://HOST:PORT.")] = None,
     dataset: Annotated[
         str | None, Option(help="Refused: only single runs are charged to a dataset (`reticent train --dataset`).")
     ] = None,
@@ -76,7 +79,7 @@ def compare(
     given = {name: value for name, value in flags.items() if value is not None}
     comparison = read_comparison(config, parse_changes(set_ or []) | given)
     with view(len(comparison.jobs())) as watcher:
-        compared = run(comparison, out, processes=jobs, watcher=watcher)
+        compared = run(comparison, out, processes=jobs, watcher=watcher, cluster=cluster)
     print(json.dumps(compared.to_json()) if as_json else in_words(compared))
     if compared.failed:
         raise typer.Exit(1)

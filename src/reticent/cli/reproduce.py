@@ -30,7 +30,10 @@ def reproduce(
         bool,
         Option("--as-claimed", help="The paper's own noise and length, instead of what a proved epsilon affords."),
     ] = False,
-    jobs: Annotated[int, Option(help="Runs at the same time.", min=1)] = 1,
+    jobs: Annotated[
+        int | None, Option(help="Runs at the same time; default: one, or as many as the cluster has cores.", min=1)
+    ] = None,
+    cluster: Annotated[str | None, Option(help="Run on a cluster: ray, ray:ADDRESS or ray://HOST:PORT.")] = None,
     out: Annotated[Path | None, Option(help="Folder for everything; what is there is gone on with.")] = None,
     list_: Annotated[bool, Option("--list", help="Say what would be run, and for how long; run nothing.")] = False,
     dataset: Annotated[
@@ -56,7 +59,7 @@ def reproduce(
         return
     found = find_table(paper, number, "figure" if table is None else "table")
     chosen = found.chosen(cells)
-    total = minutes_of(chosen, seeds, jobs)
+    total = minutes_of(chosen, seeds, jobs or 1)
     if list_:
         print(json.dumps([_as_json(cell) for cell in chosen]) if as_json else _plan(found, chosen, seeds, total))
         return
@@ -72,6 +75,7 @@ def reproduce(
             epsilon="claimed" if as_claimed else "proved",
             processes=jobs,
             watcher=watcher,
+            cluster=cluster,
         )
     print(json.dumps(again.to_json()) if as_json else in_words(again))
     if again.failed:

@@ -42,6 +42,10 @@ def tune(
     set_: Annotated[list[str] | None, Option("--set", help="key=value, for any other setting.")] = None,
     out: Annotated[Path | None, Option(help="Folder for ledger, model and result; private while at work.")] = None,
     resume: Annotated[bool, Option("--resume", help="Go on where the search in --out stopped.")] = False,
+    jobs: Annotated[
+        int | None, Option(help="Trials at the same time; default: one, or as many as the cluster has cores.", min=1)
+    ] = None,
+    cluster: Annotated[str | None, Option(help="Make them on a cluster: ray, ray:ADDRESS or ray://HOST:PORT.")] = None,
     as_json: Annotated[bool, Option("--json", help="Answer in JSON on stdout.")] = False,
 ) -> None:
     """Search for settings and release the best model: what the search costs is part of its epsilon."""
@@ -65,7 +69,7 @@ def tune(
         score_noise=score_noise,
     )
     with locked(out) if out is not None else nullcontext():
-        result, tuned = tune_recipe(recipe, search, out, resume=resume)
+        result, tuned = tune_recipe(recipe, search, out, resume=resume, jobs=jobs, cluster=cluster)
     print(json.dumps(answer(result, tuned)) if as_json else in_words(result, tuned))
 
 

@@ -7,6 +7,8 @@ from reticent.data.examples import Dataset, Examples
 from reticent.data.features.extractors import extract
 from reticent.data.features.scattering import Scattering
 from reticent.data.features.statistics import release_moments
+from reticent.data.loading.arrow import arrow
+from reticent.data.loading.foreseeing import ahead
 from reticent.data.loading.images import image_folder
 from reticent.data.loading.maps import mapped
 from reticent.data.loading.opening import Declaration
@@ -29,6 +31,8 @@ __all__ = [
     "ProposedSchema",
     "Scattering",
     "Schema",
+    "ahead",
+    "arrow",
     "as_examples",
     "attack_split",
     "check",

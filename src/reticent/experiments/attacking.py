@@ -97,7 +97,8 @@ class Attacking:
     records: int | None = None
     canaries: int = 0
     canary_kind: str = "mislabelled"
-    jobs: int = 1
+    jobs: int | None = None
+    cluster: str | None = None
     seed: int = 0
     game: str = "online"
     tell: Tell = lambda _done, _total: None
@@ -125,7 +126,8 @@ def attack_run(
     records: int | None = None,
     canaries: int = 0,
     canary_kind: str = "mislabelled",
-    jobs: int = 1,
+    jobs: int | None = None,
+    cluster: str | None = None,
     out: str | Path | None = None,
     seed: int = 0,
     game: str = "online",
@@ -134,9 +136,10 @@ def attack_run(
     """Attack the model of a finished run with `models` shadows of its own pipeline, and keep report and shadows.
 
     `records` members (1000, or as many as there can be) are told from as many others. What is kept lies in `out`, or
-    in private/attack/ in the run's folder: after a crash, only the missing shadows are trained. A run that was made in
-    Python does not know where its `data` come from, nor which factory makes its `model`: they are named here. `game`
-    says what the shadows are trained on: "online", "shadow" or "salem" (docs/attacks.md).
+    in private/attack/ in the run's folder: after a crash, only the missing shadows are trained; `jobs` of them at a
+    time, or on a `cluster`. A run that was made in Python does not know where its `data` come from, nor which factory
+    makes its `model`: they are named here. `game` says what the shadows are trained on: "online", "shadow" or "salem"
+    (docs/attacks.md).
     """
     asked = Attacking(
         attacks=None if attacks is None else tuple(attacks),
@@ -145,6 +148,7 @@ def attack_run(
         canaries=canaries,
         canary_kind=canary_kind,
         jobs=jobs,
+        cluster=cluster,
         seed=seed,
         game=game,
         tell=tell,
@@ -181,6 +185,7 @@ def attack_again(again: Again, attacked: Attacked, asked: Attacking, kept: Path 
         partial(train_shadow, again, game),
         game.models,
         jobs=asked.jobs,
+        cluster=asked.cluster,
         folder=kept,
         design={"recipe": dict(attacked.recipe), **again.design(), **game.design()},
         tell=asked.tell,

@@ -190,10 +190,12 @@ class Compared:
         }
 
 
-def compare(comparison: Comparison, out: Path, *, processes: int, watcher: Watcher) -> Compared:
+def compare(
+    comparison: Comparison, out: Path, *, processes: int | None, watcher: Watcher, cluster: str | None = None
+) -> Compared:
     """Run a comparison to its end and write results.jsonl, summary.csv and report.html; it resumes by itself."""
     _check_data(comparison)
-    runs = sweep(comparison.jobs(), out, processes=processes, watcher=watcher)
+    runs = sweep(comparison.jobs(), out, processes=processes, watcher=watcher, cluster=cluster)
     compared = Compared(runs=tuple(runs), summary=tuple(summarise(read(out).runs)), out=out)
     replace_file(compared.csv, to_csv(compared.summary).encode())
     write_page(out)

@@ -20,7 +20,7 @@ from reticent.files import replace_file
 from reticent.report import Spread
 from reticent.results import RESULTS, Result
 
-ATTACK_SETTINGS = {field.name for field in dataclasses.fields(Attacking)} - {"jobs", "tell"} | {"game"}
+ATTACK_SETTINGS = {field.name for field in dataclasses.fields(Attacking)} - {"jobs", "cluster", "tell"} | {"game"}
 """What an entry may say of its attack."""
 
 
@@ -112,13 +112,20 @@ def minutes_of(cells: Sequence[TableCell], seeds: int, processes: int) -> float 
 
 
 def reproduce(
-    cells: Sequence[TableCell], out: Path, *, seeds: int, epsilon: Accounting, processes: int, watcher: Watcher
+    cells: Sequence[TableCell],
+    out: Path,
+    *,
+    seeds: int,
+    epsilon: Accounting,
+    processes: int | None,
+    watcher: Watcher,
+    cluster: str | None = None,
 ) -> Reproduction:
     """Run cells of a table and write results.jsonl and reproduced.csv; after any crash the same call goes on."""
     if not cells:
         raise SettingError("there is nothing here to run: --list says why")
     planned = jobs_of(cells, seeds, epsilon)
-    runs = sweep([job for _, job in planned], out, processes=processes, watcher=watcher)
+    runs = sweep([job for _, job in planned], out, processes=processes, watcher=watcher, cluster=cluster)
     found: dict[str, list[Result]] = {}
     for (cell, _), result in zip(planned, runs, strict=True):
         found.setdefault(cell.name, []).append(result)

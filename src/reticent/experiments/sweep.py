@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-import threading
+import socket
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-import torch
-
 from reticent.errors import SettingError
-from reticent.experiments.job import Job, claim, failure, perform, store_record
+from reticent.executors import Ended, each, executor_for
+from reticent.experiments.job import Job, Tell, claim, failure, perform, store_record
 from reticent.experiments.locks import locked
 from reticent.files import replace_file
 from reticent.results import RECORD, RESULTS, Result, read_record, to_line
@@ -36,58 +29,46 @@ class Watcher(Protocol):
         """A run is over, well or not."""
 
 
-@dataclass(eq=False)
-class _Worker:
-    job: Job
-    process: BaseProcess
-    pipe: Connection
-    result: Result | None = None
-
-
 def sweep(
     jobs: Sequence[Job],
     out: Path,
     *,
-    processes: int,
+    processes: int | None,
     watcher: Watcher,
     more: Callable[[], bool] = lambda: True,
+    cluster: str | None = None,
 ) -> list[Result]:
     """Do all jobs, each in a process and a folder of its own; results.jsonl is kept up to date all the while.
 
     Promise: after any crash, the same call goes on where it stopped: finished runs are not run again, unfinished ones
     resume, failed ones are tried again. As soon as `more` says no, nothing is begun any more: what is at work is
-    brought to its end, and only what has ended is told.
+    brought to its end, and only what has ended is told. On a `cluster` all machines must see the folder.
     """
-    _refuse_impossible(jobs, out, processes)
-    results = {}
+    _refuse_impossible(jobs, out)
+    results, named = {}, {job.name: job for job in jobs}
     for job in jobs:
         if (before := read_record(out / "runs" / job.name)) is not None and job.finished(before):
             results[job.name] = before
             watcher.ended(job, before)
-    waiting = [job for job in jobs if job.name not in results]
-    at_work: list[_Worker] = []
-    try:
-        while waiting or at_work:
-            while waiting and len(at_work) < processes and more():
-                at_work.append(_start(waiting.pop(0), out))
-                watcher.began(at_work[-1].job)
-            if not at_work:
-                break
-            for worker in _ended(at_work, watcher):
-                at_work.remove(worker)
-                results[worker.job.name] = _settled(worker, out)
-                write_results(out, [job.name for job in jobs])
-                watcher.ended(worker.job, results[worker.job.name])
-    finally:
-        for worker in at_work:
-            worker.process.kill()
-    write_results(out, [job.name for job in jobs])
-    return [results[job.name] for job in jobs if job.name in results]
+    here = out if cluster is None else out.resolve()
+    works = [
+        (name, partial(_performed, job, here / "runs" / name)) for name, job in named.items() if name not in results
+    ]
+    for over in each(
+        partial(executor_for, cluster, processes),
+        works,
+        began=lambda name: watcher.began(named[name]),
+        advanced=lambda name, done, total: watcher.advanced(named[name], done, total),
+        more=more,
+    ):
+        results[over.name] = _settled(named[over.name], over, out)
+        write_results(out, list(named))
+        watcher.ended(named[over.name], results[over.name])
+    write_results(out, list(named))
+    return [results[name] for name in named if name in results]
 
 
-def _refuse_impossible(jobs: Sequence[Job], out: Path, processes: int) -> None:
-    if processes < 1:
-        raise SettingError(f"a sweep needs at least one process, not {processes}")
+def _refuse_impossible(jobs: Sequence[Job], out: Path) -> None:
     if len({job.name for job in jobs}) < len(jobs):
         raise SettingError("two runs of the sweep have the same name")
     for job in jobs:
@@ -96,73 +77,23 @@ def _refuse_impossible(jobs: Sequence[Job], out: Path, processes: int) -> None:
     _records(out)  # a damaged one is told now, not when the first run is over
 
 
-# -- one process ---------------------------------------------------------------------------------------------------
-
-
-def _start(job: Job, out: Path) -> _Worker:
-    # Forked from a server that has loaded everything once: a process each costs milliseconds, not seconds.
-    processes = multiprocessing.get_context("forkserver")
-    processes.set_forkserver_preload(["torch._dynamo", "reticent.experiments.sweep"])
-    here, there = processes.Pipe(duplex=False)
-    process = processes.Process(target=_work, args=(job, out / "runs" / job.name, there), name=job.name)
-    process.start()
-    there.close()
-    return _Worker(job, process, here)
-
-
-def _work(job: Job, folder: Path, pipe: Connection) -> None:
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C reaches everybody in the terminal: the parent decides
-    torch.set_num_threads(1)  # always: the last digits, and so a later resume, depend on how many there are
-
-    def tell(done: int, total: int) -> None:
-        with suppress(BrokenPipeError):  # the parent is gone, and so will this process be
-            pipe.send((done, total))
-
+def _performed(job: Job, folder: Path, tell: Tell) -> Result:
+    """Do a job wherever this is, in the folder that was claimed for it."""
+    if not folder.is_dir():
+        raise SettingError(
+            f"{folder} cannot be seen from {socket.gethostname()}: give a folder (--out) on a disk that all machines "
+            "of the cluster share, under the same path"
+        )
     with locked(folder):
-        result = perform(job, folder, tell)
-    pipe.send(result)
+        return perform(job, folder, tell)
 
 
-def _end_with_parent() -> None:
-    """A run without anybody to report to would race with the one that resumes it."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
-
-
-# -- watching them -------------------------------------------------------------------------------------------------
-
-
-def _ended(at_work: list[_Worker], watcher: Watcher) -> list[_Worker]:
-    """Pass on what the processes say until one or more of them are over."""
-    over = []
-    for ready in wait([worker.pipe for worker in at_work]):
-        worker = next(worker for worker in at_work if worker.pipe is ready)
-        try:
-            said = worker.pipe.recv()
-        except EOFError:
-            over.append(worker)
-            continue
-        if isinstance(said, Result):
-            worker.result = said
-        else:
-            watcher.advanced(worker.job, *said)
-    return over
-
-
-def _settled(worker: _Worker, out: Path) -> Result:
-    """What came of a process that is over; one that died without a word gets a record too."""
-    worker.process.join()
-    worker.pipe.close()
-    if worker.result is not None:
-        return worker.result
-    code = worker.process.exitcode or 0
-    how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-    why = " (out of memory?)" if code == -signal.SIGKILL else ""
-    result = failure(worker.job, f"its process ended with {how}{why}; the same command goes on with it")
-    store_record(out / "runs" / worker.job.name, result)
+def _settled(job: Job, over: Ended, out: Path) -> Result:
+    """What came of a run; one that left no answer gets a record too."""
+    if isinstance(over.answer, Result):
+        return over.answer
+    result = failure(job, over.error or "it left no answer")
+    store_record(out / "runs" / job.name, result)
     return result
 
 

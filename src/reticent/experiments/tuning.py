@@ -47,7 +47,13 @@ class Searched:
 
 
 def tune_recipe(
-    recipe: Recipe, search: Searched, out: Path | None = None, *, resume: bool = False
+    recipe: Recipe,
+    search: Searched,
+    out: Path | None = None,
+    *,
+    resume: bool = False,
+    jobs: int | None = None,
+    cluster: str | None = None,
 ) -> tuple[Result, Tuned]:
     """Tune a recipe, and tell what came of it as `train` does.
 
@@ -61,7 +67,8 @@ def tune_recipe(
     dataset = examples(recipe)
     private, aside = set_aside(dataset.train, search.aside)
     assert aside is not None
-    make = partial(model_of, recipe, dataset)
+    shapes = replace(dataset, train=dataset.train.take([]), test=None)  # all that a network must know, and is sent
+    make = partial(model_of, recipe, shapes)
     shared: dict[str, Any] = {
         "choices": search.choices,
         "epsilon": budget,
@@ -75,6 +82,8 @@ def tune_recipe(
         "max_physical_batch_size": recipe.max_physical_batch_size,
         "folder": out,
         "resume": resume,
+        "jobs": jobs,
+        "cluster": cluster,
     }
     if search.on == "public":
         tuned = tune_on_public(make, private, public=(aside.x, aside.y), public_is_public=search.public, **shared)

@@ -12,13 +12,14 @@ from reticent.errors import DataError
 
 
 def is_frame(value: object) -> bool:
-    """Whether something is a data frame of pandas or polars, or a table of Arrow.
+    """Whether something is a data frame of pandas or polars, or a table of Arrow; `datasets` gives rows, not columns.
 
     >>> is_frame({"age": [3]}), is_frame(np.zeros((2, 2)))
     (False, False)
     """
     named = hasattr(value, "columns") or hasattr(value, "column_names")
-    return named and hasattr(value, "shape") and not isinstance(value, Mapping)
+    by_row = isinstance(value, Mapping) or hasattr(value, "__getitems__")
+    return named and hasattr(value, "shape") and not by_row
 
 
 def array_of(value: Any) -> NDArray[Any]:

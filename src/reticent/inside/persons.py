@@ -69,16 +69,24 @@ class Persons:
 
     def take(self, index: Numbers) -> Grouped:
         """The rows of these persons and their weights: the mean over those of a person that take part."""
-        there = self._counts[index][:, None]
-        width = int(_widths(there, self.most_rows).max(initial=1))
-        part = there if self.most_rows is None else np.minimum(there, self.most_rows)
-        place = np.arange(width)[None, :]
-        spread = (place % part * there // part + self.turn * (there > part)) % there
-        batch = self.rows.take(self._order[self._first[index][:, None] + spread].reshape(-1))
-        weights = np.where(place < part, 1 / part, 0.0).astype(np.float32)
+        numbers, part = self.numbers(index), self._part(index)
+        batch = self.rows.take(numbers.reshape(-1))
+        weights = np.where(np.arange(numbers.shape[1])[None, :] < part, 1 / part, 0.0).astype(np.float32)
         return Grouped(
             map_tensors(batch, lambda one: one.reshape(*weights.shape, *one.shape[1:])), torch.from_numpy(weights)
         )
+
+    def numbers(self, index: Numbers) -> Numbers:
+        """Which rows of these persons take part, a line for each."""
+        there, part = self._counts[index][:, None], self._part(index)
+        place = np.arange(int(_widths(there, self.most_rows).max(initial=1)))[None, :]
+        spread = (place % part * there // part + self.turn * (there > part)) % there
+        return np.asarray(self._order[self._first[index][:, None] + spread])
+
+    def _part(self, index: Numbers) -> Numbers:
+        """How many rows of each of these persons take part."""
+        there = self._counts[index][:, None]
+        return there if self.most_rows is None else np.minimum(there, self.most_rows)
 
     def turned(self, turn: int) -> Persons:
         """The same as they take part in another round."""

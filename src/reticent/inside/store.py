@@ -48,6 +48,15 @@ class Tabular(Protocol):
         ...
 
 
+@runtime_checkable
+class Storable(Protocol):
+    """Examples that are their own store, or make it."""
+
+    def as_store(self) -> Store:
+        """The store."""
+        ...
+
+
 class Mapped:
     """Examples of a map-style `torch.utils.data.Dataset`, read through `__getitem__` (or `__getitems__`) alone.
 
@@ -201,13 +210,16 @@ def as_store(examples: Any) -> Store:
     >>> as_store({"x": torch.zeros(5, 2), "labels": torch.arange(5)}).take(np.array([4]))["labels"]
     tensor([4])
     """
-    if is_frame(examples):
+    found: Store
+    if is_frame(examples) and not isinstance(examples, Storable):
         raise DataError(
             "a data frame alone does not say which column is the label, nor what the others may hold: give "
             "data.table(frame, schema), or a pair (frame of numbers, labels)"
         )
-    if isinstance(examples, np.ndarray | Tensor):
-        found: Store = Columns([examples])
+    if isinstance(examples, Storable):
+        found = examples.as_store()
+    elif isinstance(examples, np.ndarray | Tensor):
+        found = Columns([examples])
     elif isinstance(examples, list) and examples and isinstance(examples[0], tuple | dict):
         found = Mapped(cast("Dataset[object]", examples))
     elif isinstance(examples, tuple | list | Mapping):

@@ -12,9 +12,10 @@ from torch import Tensor
 
 from reticent.accounting import Allowance, Entry, Event, Ledger, Unbounded
 from reticent.errors import BudgetSpent, SettingError
+from reticent.inside.ahead import expect, foresees
 from reticent.inside.careful import Watch, carefully
 from reticent.inside.drawn import Drawn
-from reticent.inside.draws import Draw, Restricted, Sampler
+from reticent.inside.draws import Draw, Poisson, Restricted, Sampler
 from reticent.inside.look_again import CHANCE, look_again
 from reticent.inside.mechanisms import Mechanism
 from reticent.inside.persons import Persons
@@ -110,8 +111,18 @@ class Vault:
 
     def draw(self, sampler: Sampler, settings: RoundSettings) -> Draw:
         """Choose who takes part; who it is stays in the vault."""
-        rng = self._randomness.stream(self._round, "draw", self._draws)
+        draw = self._draw_of(self._round, sampler, settings)
+        if isinstance(sampler, Poisson) and foresees(self._examples):
+            later = self._draw_of(self._round + 1, sampler, settings)
+            for number, one in ((self._round, draw), (self._round + 1, later)):
+                seed = int(self._randomness.stream(number, "load", self._draws).integers(2**63))
+                expect(self._examples, one._index, number, seed)
         self._draws += 1
+        return draw
+
+    def _draw_of(self, number: int, sampler: Sampler, settings: RoundSettings) -> Draw:
+        """The draw of this or a later round that has as many before it as there were in this one."""
+        rng = self._randomness.stream(number, "draw", self._draws)
         return sampler.draw(settings, len(self._examples), rng, self.memory)
 
     def ask(self, query: Query, draw: Draw) -> Sealed:

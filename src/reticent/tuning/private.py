@@ -24,6 +24,7 @@ from reticent.normalised import Normalised
 from reticent.settling import settle
 from reticent.tuning.choices import Choice, check, usual
 from reticent.tuning.judges import Judges, PrivateJudges, PublicJudges
+from reticent.tuning.places import Elsewhere
 from reticent.tuning.search import Search
 from reticent.tuning.trials import Trials, new_model
 from reticent.tuning.tuned import Tuned
@@ -58,6 +59,8 @@ def tune(
     folder: str | Path | None = None,
     resume: bool = False,
     dataset: DatasetBudget | None = None,
+    jobs: int | None = None,
+    cluster: str | None = None,
     **options: Any,
 ) -> Tuned:
     """Train about `trials` models, each with settings drawn from the choices, and release the best of them.
@@ -66,7 +69,8 @@ def tune(
     and stays secret, and so does every model but the best. `judges` score a trial: examples that are public, which
     must be said with `judges_are_public=True`, or private ones, which none of the examples must be: then a noisy count
     of right answers is part of every trial's cost. `groups` says whose each row is, as for `rt.fit`; then judges are
-    public. `dataset` is charged for the whole search before it begins, and after all that can be checked was.
+    public. `dataset` is charged for the whole search before it begins, and after all that can be checked was. `jobs`
+    trials are made at a time, each in a process of its own, or on a `cluster` of Ray.
 
     >>> import torch
     >>> x, y = torch.randn(400, 4), torch.randint(0, 2, (400,))
@@ -117,7 +121,7 @@ def tune(
         eta=eta,
         gamma=gamma_for(trials, eta),
     )
-    return search.go(seed, None if folder is None else Path(folder), resume=resume, dataset=dataset)
+    return search.go(seed, folder, resume=resume, dataset=dataset, elsewhere=Elsewhere(jobs, cluster))
 
 
 def _refuse_statistics(examples: object) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from torch import nn
 
 from reticent.accounting import Budget
 from reticent.call import NOT_REPEATED
-from reticent.errors import SettingError, require
+from reticent.errors import ReticentError, SettingError, require
+from reticent.executors import Tell, Work, each
 from reticent.files import make_folder, replace_file
 from reticent.fitting import fit
 from reticent.inside import by_person, readable
@@ -24,6 +26,7 @@ from reticent.settling import settle
 from reticent.trained import Trained
 from reticent.tuning.choices import Choice, check, usual
 from reticent.tuning.judges import score_of
+from reticent.tuning.places import Elsewhere
 from reticent.tuning.trials import new_model
 from reticent.tuning.tuned import Tuned
 
@@ -51,13 +54,15 @@ def tune_on_public(
     seed: int | None = None,
     folder: str | Path | None = None,
     resume: bool = False,
+    jobs: int | None = None,
+    cluster: str | None = None,
     **settings: Any,
 ) -> Tuned:
     """Try every choice on examples that were declared public, then train once on the private ones.
 
     Their privacy is given up, which must be said with `public_is_public=True`. Where no choices are said, multiples of
-    the rule's step are tried, which suit a smaller and a larger number of examples alike. `settings` are those of
-    `rt.fit`.
+    the rule's step are tried, which suit a smaller and a larger number of examples alike. `jobs` choices are tried at a
+    time, each in a process of its own, or on a `cluster` of Ray. `settings` are those of `rt.fit`.
 
     >>> import torch
     >>> x, y = torch.randn(400, 4), torch.randint(0, 2, (400,))
@@ -87,29 +92,58 @@ def tune_on_public(
         rule = settle(said, model, method, size=count, budget=Budget(epsilon, delta)).settings
         return check(usual(rule) if choices is None else choices)
 
-    def trained(data: Any, choice: Choice, declared: int | None, **more: Any) -> Trained:
-        rest: dict[str, Any] = {name: value for name, value in choice.items() if name != "max_grad_norm"}
-        own = replace(method, max_grad_norm=choice.get("max_grad_norm", method.max_grad_norm))
-        rest |= {"epsilon": epsilon, "delta": delta, "batch_size": batch_size, "epochs": epochs, "seed": seed}
-        return fit(new_model(make, seed), data, method=own, size=declared, **rest, **more)
-
-    def rehearsed_with(choice: Choice) -> float:
-        """The score of a choice on public examples, trained as the private ones will be."""
-        alike = {name: value for name, value in settings.items() if name not in PRIVATE_ONLY}
-        found = trained(rehearsal, choice, None if size is None else many - cut, **alike)
-        return score_of(found.model, judges, found.about["loss"])
-
+    numbers = {"epsilon": epsilon, "delta": delta, "batch_size": batch_size, "epochs": epochs, "seed": seed}
+    shared = _Shared(make, method, numbers)
     place = None if folder is None else Path(folder) / REHEARSAL
     scores = _stored(place) if resume else None
     if scores is None:
-        scores = [rehearsed_with(choice) for choice in listed(many - cut)]
+        alike = {name: value for name, value in settings.items() if name not in PRIVATE_ONLY}
+        alike["size"] = None if size is None else many - cut
+        tried = [partial(_rehearsed, shared, choice, rehearsal, judges, alike) for choice in listed(many - cut)]
+        scores = _scores(tried, Elsewhere(jobs, cluster))
         if place is not None:
             make_folder(place.parent)
             replace_file(place, seal({"scores": scores}))
     choice = listed(private)[best := max(range(len(scores)), key=scores.__getitem__)]
-    found = trained(examples, choice, size, folder=folder, resume=resume, **settings)
+    found = shared.trained(examples, choice, size=size, folder=folder, resume=resume, **settings)
     tuned = Tuned(found, choice, scores[best], f"{cut} examples declared public", {"epsilon": 0.0})
     return replace(tuned, trained=replace(found, about={**found.about, **tuned.about()}))
+
+
+@dataclass(frozen=True, eq=False)
+class _Shared:
+    """What all choices share."""
+
+    make: Callable[[], nn.Module]
+    method: Method
+    numbers: Mapping[str, Any]
+
+    def trained(self, data: Any, choice: Choice, **more: Any) -> Trained:
+        """A model trained with a choice."""
+        rest: dict[str, Any] = {name: value for name, value in choice.items() if name != "max_grad_norm"}
+        own = replace(self.method, max_grad_norm=choice.get("max_grad_norm", self.method.max_grad_norm))
+        return fit(new_model(self.make, self.numbers["seed"]), data, method=own, **rest, **self.numbers, **more)
+
+
+def _rehearsed(
+    shared: _Shared, choice: Choice, rehearsal: Any, judges: Any, alike: Mapping[str, Any], tell: Tell
+) -> float:  # fmt: skip
+    """The score of a choice on public examples, trained as the private ones will be."""
+    del tell
+    found = shared.trained(rehearsal, choice, **alike)
+    return score_of(found.model, judges, found.about["loss"])
+
+
+def _scores(tried: Sequence[Work], elsewhere: Elsewhere) -> list[float]:
+    """The score of each choice; where one fails, the others are tried first."""
+    if elsewhere.here:
+        return [work(lambda _done, _total: None) for work in tried]
+    ended = list(each(elsewhere.executor, [(str(number), work) for number, work in enumerate(tried)]))
+    failed = [over.error for over in ended if over.error is not None]
+    if failed:
+        raise ReticentError(f"a choice could not be tried: {failed[0]}")
+    found = {int(over.name): float(over.answer) for over in ended}
+    return [found[number] for number in range(len(tried))]
 
 
 def _stored(place: Path | None) -> list[float] | None:

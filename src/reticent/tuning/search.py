@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import shutil
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
+
+from torch import nn
 
 from reticent.accounting import BestTrial, Budget, Entry, Event, Guarantee, Ledger, Mark, Spending, calibrate, price
 from reticent.accounting.lineage import Lineage
@@ -25,6 +23,7 @@ from reticent.methods import plan
 from reticent.origins import mark
 from reticent.trained import Trained, load
 from reticent.tuning.judges import Judges
+from reticent.tuning.places import Asked, Elsewhere, trained_by
 from reticent.tuning.trials import Trials, new_model
 from reticent.tuning.tuned import Tuned
 
@@ -60,8 +59,17 @@ class Search:
     def _event(self, noise: float) -> BestTrial:
         return BestTrial(self.trials.event(noise, self.judges.events), self.eta, self.gamma)
 
-    def go(self, seed: int | None, path: Path | None, *, resume: bool, dataset: DatasetBudget | None) -> Tuned:
+    def go(
+        self,
+        seed: int | None,
+        where: str | Path | None,
+        *,
+        resume: bool,
+        dataset: DatasetBudget | None,
+        elsewhere: Elsewhere,
+    ) -> Tuned:
         """Do all trials, or those that a crash left; keep the best one only."""
+        path = None if where is None else Path(where)
         folder = Folder(path, resume=resume, seconds=0.0) if path is not None else None
         stored = folder.read() if folder is not None else None
         if stored is not None:
@@ -100,23 +108,25 @@ class Search:
         if folder is not None:
             folder.write(state)
         count = draw_trials(float(randomness.stream(0, "trials").random()), self.eta, self.gamma)
-        first = state["done"]
-        for number in range(first, count):
-            _forget(path, but=number)  # of trials that are done only the best is kept, and that in the state
-            with nullcontext() if number == first else _without_a_word():
-                self._try(number, state, randomness, path)
+        _forget(path, before=state["done"])
+        asked = {number: self._asked(number, randomness) for number in range(state["done"], count)}
+        for number, model in trained_by(self.trials, asked, path, elsewhere):
+            self._judge(number, asked[number].choice, model, state, randomness)
             if folder is not None:
                 folder.write(state)
+            _forget(path, before=number + 1)  # of trials that are done only the best is kept, and that in the state
         _forget(path)
         promised = self.guarantee(seeded=randomness.seeded)
         return self._finish(state, folder, path, ledger.mark(), promised if place is None else place.stated(promised))
 
-    def _try(self, number: int, state: dict[str, Any], randomness: Randomness, path: Path | None) -> None:
+    def _asked(self, number: int, randomness: Randomness) -> Asked:
+        """What a trial is made with."""
         drawn = randomness.stream(number, "choice")
         choice = int(drawn.integers(len(self.choices)))
         seed = int(drawn.integers(2**62)) if randomness.seeded else None
-        place = None if path is None else path / "trials" / str(number)
-        model = self.trials.run({**self.settings, **self.choices[choice]}, self.noise, seed, place)
+        return Asked(choice, {**self.settings, **self.choices[choice]}, self.noise, seed)
+
+    def _judge(self, number: int, choice: int, model: nn.Module, state: dict[str, Any], randomness: Randomness) -> None:
         score = self.judges.score(model, number, randomness)
         if state["best"] is None or score > state["score"]:
             state |= {"best": choice, "score": score, "model": dict(model.state_dict())}
@@ -200,24 +210,10 @@ class Search:
         }
 
 
-@contextmanager
-def _without_a_word() -> Iterator[None]:
-    """What the first trial said of model and data, the others would say again: the log would count them."""
-    logger = logging.getLogger("reticent")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.setLevel(level)
-
-
-def _forget(path: Path | None, but: int | None = None) -> None:
-    """Delete the folders of all trials but this one: what is not the best must not be seen, nor how many there were."""
+def _forget(path: Path | None, before: int | None = None) -> None:
+    """Delete the folders of trials before this one: what is not the best must not be seen, nor how many there were."""
     for place in (path / "trials").glob("*") if path is not None else ():
-        if place.name != str(but):
+        if before is None or int(place.name) < before:
             shutil.rmtree(place)
-    if path is not None and but is None:
+    if path is not None and before is None:
         shutil.rmtree(path / "trials", ignore_errors=True)

@@ -31,7 +31,7 @@ def map_array(path: str | Path, *, writable: bool = False) -> Tensor:
 
 
 def mapped(x: str | Path, y: str | Path) -> Examples:
-    """Examples whose inputs stay in a .npy file of any size; labels, which are small, are read into memory.
+    """Examples that stay in .npy files of any size: only the rows that are taken are read.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -39,7 +39,7 @@ def mapped(x: str | Path, y: str | Path) -> Examples:
     >>> mapped(folder / "x.npy", folder / "y.npy").take([2]).y
     tensor([2])
     """
-    return Examples(map_array(x), map_array(y).clone())
+    return Examples(map_array(x), map_array(y))
 
 
 def _expect_scattered_rows(array: Array) -> None:

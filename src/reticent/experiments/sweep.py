@@ -20,6 +20,7 @@ from reticent.errors import SettingError
 from reticent.experiments.job import Job, claim, failure, perform, store_record
 from reticent.experiments.locks import locked
 from reticent.files import replace_file
+from reticent.inside.several import refuse_several
 from reticent.results import RECORD, RESULTS, Result, read_record, to_line
 
 
@@ -86,6 +87,7 @@ def sweep(
 
 
 def _refuse_impossible(jobs: Sequence[Job], out: Path, processes: int) -> None:
+    refuse_several("a sweep")
     if processes < 1:
         raise SettingError(f"a sweep needs at least one process, not {processes}")
     if len({job.name for job in jobs}) < len(jobs):

@@ -16,6 +16,7 @@ from reticent.errors import SettingError, require
 from reticent.files import make_folder, replace_file
 from reticent.fitting import fit
 from reticent.inside import by_person, readable
+from reticent.inside.several import refuse_several
 from reticent.methods import Method, get
 from reticent.methods.planning import default_delta
 from reticent.results.fields import Fields
@@ -66,6 +67,7 @@ def tune_on_public(
     >>> found.trained.guarantee.epsilon <= 4.0
     True
     """
+    refuse_several("rt.tune_on_public")
     if not public_is_public:
         raise SettingError(
             "the public examples are looked at without noise, so that they get no privacy at all: say "

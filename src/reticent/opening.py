@@ -10,7 +10,7 @@ from reticent.checkpoint import Folder, refuse_changes
 from reticent.inside import Batch, Randomness, Store, Task, Vault
 from reticent.inside.guard import Guard
 from reticent.inside.ranks import Ranks
-from reticent.inside.sharding import whole_parts
+from reticent.inside.sharding import cut_up, whole_parts
 from reticent.inside.shares import Shares
 from reticent.resuming import common_ledger, refuse_other_ledger
 from reticent.usable import check_model, refuse_other_call
@@ -62,6 +62,7 @@ def opened(
         guard=(guard := Guard(task.model, task.loss, task.flat.vector)),
         ranks=ranks,
         shares=shares,
+        divided=not cut_up(task.model),
     )
     kept, fingerprint = ranks.share(lambda: folder is not None), ""
     if kept or ranks.world > 1:

@@ -24,7 +24,7 @@ from reticent.inside.diagnostics import Diagnostics
 from reticent.inside.on_device import generator
 from reticent.inside.persons import by_person, loss_of, persons_in_words, unit_of
 from reticent.inside.several import here, refuse_several
-from reticent.inside.sharding import unwrapped
+from reticent.inside.sharding import cut_up, unwrapped
 from reticent.inside.shares import Shares, sharded
 from reticent.keeping import Parts
 from reticent.loop import Loop
@@ -96,7 +96,7 @@ class Run:
         self._ranks, model = here(), unwrapped(model)
         method = get(method) if isinstance(method, str) else method
         own, made_up, probes = readable(by_person(examples, groups, most_rows), model, probes)
-        found, shares = sharded(own, shard, self._ranks)
+        found, shares = sharded(own, shard, self._ranks, divided=not cut_up(model))
         refuse_on_ranks(self._ranks, shares, method, diagnostics=private_diagnostics)
         bill = make_bill(
             method,

@@ -30,6 +30,13 @@ def refuse_wrapped(model: nn.Module) -> None:
                 f"module {path!r} is a {type(module).__name__}, which divides the work by itself: give the module "
                 "inside it. A run on several processes (torchrun) divides the draws and adds up without it"
             )
+    for path, module in model.named_modules():
+        frozen = [parameter for parameter in module.parameters() if not parameter.requires_grad]
+        if hasattr(module, "set_reshard_after_forward") and frozen and not any(map(cut, frozen)):
+            raise ModelError(
+                f"module {path!r} stays whole after a pass: call fully_shard(..., reshard_after_forward=True), or the "
+                "frozen parameters of all such modules lie on every rank at once"
+            )
     for name, parameter in model.named_parameters():
         if parameter.requires_grad and cut(parameter):
             raise ModelError(
@@ -46,6 +53,11 @@ def cut(tensor: Tensor) -> bool:
     False
     """
     return hasattr(tensor, "full_tensor")
+
+
+def cut_up(model: nn.Module) -> bool:
+    """Whether some parameter is cut over the ranks: then no rank can pass the model without the others."""
+    return any(cut(parameter) for parameter in model.parameters())
 
 
 def whole_parts(state: Mapping[str, Tensor]) -> dict[str, Tensor]:

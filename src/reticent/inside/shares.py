@@ -84,8 +84,8 @@ class Shard:
         return self.store.take(index - self.first)
 
 
-def sharded(store: Store, shard: range | None, ranks: Ranks) -> tuple[Store, Shares]:
-    """The examples of all ranks, as this one sees them, and how draws of them are divided.
+def sharded(store: Store, shard: range | None, ranks: Ranks, *, divided: bool = True) -> tuple[Store, Shares]:
+    """The examples of all ranks, as this one sees them, and how draws of them are divided, if they can be.
 
     >>> sharded(Shard(..., 0, 5), None, Ranks())[1]
     Shares(count=1, cuts=())
@@ -99,7 +99,12 @@ def sharded(store: Store, shard: range | None, ranks: Ranks) -> tuple[Store, Sha
                     f"the ranks hold {', '.join(str(size) for _, size in every)} examples: give all to each, or say "
                     "with shard=range(start, stop) which of all examples a rank holds"
                 )
-            return store, Shares(ranks.world)
+            return store, Shares(ranks.world if divided else 1)
+        if not divided:
+            raise SettingError(
+                "frozen parameters are cut over the ranks (fully_shard), which then look at the same examples "
+                "together: let every rank hold all of them, and leave out shard"
+            )
         if isinstance(store, Persons):
             raise SettingError(
                 "groups and shard do not go together: the rows of a person on two ranks would count twice. Let every "

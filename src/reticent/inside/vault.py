@@ -50,9 +50,12 @@ class Vault:
         guard: Watch = nullcontext,
         ranks: Ranks = ALONE,
         shares: Shares | None = None,
+        divided: bool = True,
     ):
         self._examples = examples
         self._ranks, self._shares = ranks, Shares(ranks.world) if shares is None else shares
+        self._divided = divided
+        """Whether ranks look at shares of a draw; all at the whole, where they must pass the model together."""
         self._repeated, self._until = self._shares, 0
         self._randomness = randomness
         self._device = device
@@ -101,7 +104,7 @@ class Vault:
 
         Then every sum is the same again to the last digit, on any number of ranks.
         """
-        if isinstance(self._examples, Shard) and shares != self._shares and rounds > 0:
+        if (isinstance(self._examples, Shard) or not self._divided) and shares != self._shares and rounds > 0:
             raise ResumeError(
                 "the rounds since the last checkpoint cannot be repeated with other shards than they were made with: "
                 "resume with the same number of ranks and the same shards, or let every rank hold all examples"
@@ -166,7 +169,8 @@ class Vault:
     def _asked(self, query: Query, draw: Draw, shares: Shares) -> Tensor:
         """The answer for a draw, each share of it looked at by one rank."""
         places = shares.places(draw._index)
-        mine = {share: self._drawn(draw, places[share]) for share in self._ranks.shares(len(places))}
+        own = self._ranks.shares(len(places)) if self._divided else range(1)
+        mine = {share: self._drawn(draw, places[share]) for share in own}
         nobody = replace(draw, _index=draw._index[:0], _others=())
         asked = mine or {-1: self._drawn(nobody, slice(None))}  # whoever has no share must know what form an answer has
         with self._ranks.together():

@@ -110,18 +110,29 @@ def test_an_optimizer_of_something_else_is_refused(blobs: Pair) -> None:
     a_run(blobs, model, optimizer=torch.optim.SGD(model.parameters(), lr=0.1)).step()
 
 
-def test_wrappers_for_several_processes_are_refused(blobs: Pair) -> None:
-    class DistributedDataParallel(nn.Module):  # the real one needs a group of processes before it can be made
-        def __init__(self, module: nn.Module) -> None:
-            super().__init__()
-            self.module = module
+class DistributedDataParallel(nn.Module):  # the real one needs a group of processes: tests/ranks has it
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
 
-        def forward(self, x: Tensor) -> Tensor:
-            return self.module(x)
+    def forward(self, x: Tensor) -> Tensor:
+        return self.module(x)
 
-    for wrapped in (DistributedDataParallel(Small()), nn.DataParallel(Small())):
-        with pytest.raises(ModelError, match="each process would train apart"):
+
+def test_wrappers_that_divide_the_work_are_refused(blobs: Pair) -> None:
+    for wrapped in (nn.Sequential(DistributedDataParallel(Small())), nn.DataParallel(Small())):
+        with pytest.raises(ModelError, match="divides the work by itself"):
             a_run(blobs, wrapped)
+
+
+def test_a_model_is_taken_out_of_its_wrapper(blobs: Pair) -> None:
+    model = Small()
+    wrapped = DistributedDataParallel(model)
+    run = a_run(blobs, wrapped, method=rt.methods.dpsgd(noise_multiplier=1.0))
+    before = model.head.weight.clone()
+    run.step()
+    assert run.model is model
+    assert not torch.equal(wrapped.module.head.weight, before)
 
 
 def test_hooks_that_would_see_hidden_candidates_are_refused(blobs: Pair) -> None:

@@ -13,6 +13,7 @@ from reticent import checkpoint
 from reticent.accounting import Event, Ledger, Planned
 from reticent.errors import ResumeError
 from reticent.inside import Randomness, Store, Vault
+from reticent.inside.several import here
 
 BEFORE_THE_FIRST = {"centre": -1, "statistics": -2, "fill": -3}
 """The rounds of the releases: randomness belongs to a place, so none is used again, not in training either."""
@@ -29,8 +30,19 @@ def release_once(
     """What is released before training, under one name.
 
     In a folder, the key is on disk before anything is released with them, and what was released is not asked again:
-    it takes the place of the key, which would tell what is under the noise.
+    it takes the place of the key, which would tell what is under the noise. On several ranks the first asks for all.
     """
+    return here().share(lambda: _released_once(name, private, allowed, release, seed, folder))
+
+
+def _released_once(
+    name: str,
+    private: Store,
+    allowed: tuple[Event, ...],
+    release: Callable[[Vault], dict[str, Tensor]],
+    seed: int | None,
+    folder: Path | None,
+) -> dict[str, Any]:
     kept = _Kept(folder / f"{name}.safetensors" if folder is not None else None)
     fresh = Randomness.fresh() if seed is None else Randomness.from_seed(seed)
     randomness = Randomness.from_state(kept.tree["randomness"]) if "randomness" in kept.tree else fresh

@@ -27,6 +27,7 @@ NOT_REPEATED = (
     "name",
     "classes",
     "progress",
+    "shard",
     "folder",
     "resume",
     "check_data",

@@ -40,6 +40,10 @@ class ResumeError(ReticentError):
     """A stored run cannot be continued as asked."""
 
 
+class RankError(ReticentError):
+    """Another process of the same run has failed, ended or fallen silent."""
+
+
 def unwritable(path: Path, error: OSError) -> ResumeError:
     """The error for a file or folder that cannot be written; what was there before is still there.
 

@@ -26,6 +26,9 @@ from reticent.evaluating import predict
 from reticent.filled import places_to_fill
 from reticent.inside import Batch, Persons, Store, by_person, readable
 from reticent.inside.missing import warn_of_missing
+from reticent.inside.ranks import Ranks
+from reticent.inside.several import here
+from reticent.inside.sharding import unwrapped
 from reticent.inside.store import Mapped
 from reticent.learning import LearningCurve
 from reticent.losses import LossLike, Paired, about_loss, choose_loss, cross_entropy, per_example
@@ -40,7 +43,7 @@ from reticent.run import Run, Step
 from reticent.settling import RULED, Settled, settle
 from reticent.trained import Trained
 
-_AS_SAID = ("delta", "size", "adjacency", "seed", "max_physical_batch_size", "probes", "folder", "resume", "initial")
+_AS_SAID = ("delta", "size", "adjacency", "shard", "seed", "max_physical_batch_size", "probes", "resume", "initial")
 """What a run is told as it was said."""
 
 
@@ -57,6 +60,7 @@ def fit(
     adjacency: str | None = None,
     groups: Any = None,
     most_rows: int | None = None,
+    shard: range | None = None,
     lr: float | None = None,
     momentum: float | None = None,
     average_last: float | None = None,
@@ -83,7 +87,8 @@ def fit(
 
     Batch, rounds and step follow from public numbers where they are not said; `loss` is a name ("bce"), a loss of
     torch, or any function of (output, target) or (model, batch), and is chosen where it is not said. `size` declares
-    the number of examples, and the guarantee is for adding or removing one; `groups` says whose each row is. `initial`
+    the number of examples, and the guarantee is for adding or removing one; `groups` says whose each row is, and on
+    several processes (torchrun) `shard` which of all examples this one holds, if not all. `initial`
     says whose the starting weights are, and `dataset` is charged. `fill_noise` is the noise of the means that a schema
     with fill = "noisy" asks for. With a `folder` the run can be resumed and verified.
     Public `test` and `validation` examples, `name` and `classes` are for the model's page.
@@ -97,18 +102,23 @@ def fit(
     >>> trained.guarantee.status, trained.guarantee.epsilon <= 2.0
     ('proved', True)
     """
-    asked_for, start, began = dict(locals()), Start.of(model), time.perf_counter()
+    asked_for, ranks, began = dict(locals()), here(), time.perf_counter()
+    model = asked_for["model"] = unwrapped(model)
+    start = Start.of(model)
     refuse_unreadable(model, test=test, validation=validation)
     chosen = _named(method, options) if isinstance(method, str) else _without_options(method, options)
     asked = examples if isinstance(examples, Normalised) else None
     examples = examples if asked is None else asked.examples
     found, places = by_person(examples, groups, most_rows), places_to_fill(examples, fill_noise)
     warn_of_missing(found, filled=places)
-    loss = _chosen_loss(model, found, probes) if loss is None else loss
+    loss = _chosen_loss(model, found, probes, ranks) if loss is None else loss
     if check_data:
         _check(model, examples, loss, found)
     task = about_loss(per_example(loss, model, *readable(found, model, probes)[1:]))["task"]
-    budget, settled = _settled(asked_for, chosen, len(found) if size is None else size, task)
+    if shard is not None and (asked is not None or places):
+        raise SettingError("statistics are released by one rank for all, which must hold all examples: leave out shard")
+    every = ranks.told(0 if shard is None else len(found))
+    budget, settled = _settled(asked_for, chosen, (sum(every) or len(found)) if size is None else size, task)
     settings = settled.settings
     made = make_optimizer(optimizer or chosen.optimizer, model, settings.lr, settings.momentum)
     ready = prepared(model, found, asked, budget, places, fill_noise)
@@ -125,8 +135,10 @@ def fit(
         scheduler=scheduler(made) if scheduler is not None else None,
         average_last=settings.average_last,
         dataset=dataset,
+        folder=folder,
         **{name: asked_for[name] for name in _AS_SAID},
     )
+    folder, progress = ranks.only(folder), ranks.only(progress)
     ready.release(size, seed, folder)  # only now: what the plan refuses must not have been released
     curve = LearningCurve(None if validation is None else everything(validation, model), folder)
     run.tellers.append(curve)
@@ -141,10 +153,11 @@ def fit(
     return trained
 
 
-def _chosen_loss(model: nn.Module, examples: Any, probes: Batch | None) -> LossLike:
+def _chosen_loss(model: nn.Module, examples: Any, probes: Batch | None, ranks: Ranks) -> LossLike:
     """The loss that suits model and targets, told on stderr."""
     loss, why = choose_loss(model, *readable(examples, model, probes)[1:])
-    print(f"reticent: no loss was given: {loss}, since {why}", file=sys.stderr)
+    if ranks.leads:
+        print(f"reticent: no loss was given: {loss}, since {why}", file=sys.stderr)
     return loss
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 import torch
@@ -11,6 +11,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from reticent.inside import Randomness, RoundSettings, Task, Vault
+from reticent.inside.randomness import torch_seeded
 from reticent.inside.store import as_bytes
 from reticent.methods import Method
 from reticent.outside import Charge, Listening, Outcome, Proposal, Trial
@@ -105,11 +106,4 @@ class Loop:
 
     def _known_chance(self, number: int) -> AbstractContextManager[None]:
         """Dropout and random transforms draw from torch's generator: make it repeatable for this round only."""
-        return _torch_seeded(int(self.randomness.stream(number, "model").integers(2**63)))
-
-
-@contextmanager
-def _torch_seeded(seed: int) -> Iterator[None]:
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)  # torch.manual_seed also looks for devices, at 0.6 ms a round
-        yield
+        return torch_seeded(int(self.randomness.stream(number, "model").integers(2**63)))

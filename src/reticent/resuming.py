@@ -5,13 +5,25 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from reticent.accounting import Event, Ledger
 from reticent.errors import ResumeError
+from reticent.inside.ranks import Ranks
 from reticent.methods import Plan
 
 _REMEDY = "Bring back ledger.jsonl as it was, or start a new run in another folder."
+
+
+def common_ledger(path: Path | None, ranks: Ranks) -> Ledger:
+    """The ledger of a run: the first rank's is in a file, and the others have the same in memory."""
+    with ranks.together():
+        ledger = Ledger(path)
+    entries = ranks.share(lambda: tuple(ledger))
+    for entry in () if ranks.leads else entries:
+        ledger.record(entry)
+    return ledger
 
 
 def refuse_other_ledger(ledger: Ledger, stored: Mapping[str, Any] | None, plan: Plan) -> None:
@@ -54,6 +66,12 @@ def refuse_other_examples(stored: Mapping[str, Any], fingerprint: str) -> None:
             "the examples differ from those the run was started with: the same noise on other data would reveal it. "
             "Resume with the same data, or start a new run in another folder."
         )
+
+
+def rounds_begun(ledger: Ledger, stored: Mapping[str, Any]) -> int:
+    """How many rounds have released something, if more than the checkpoint has seen; else 0."""
+    begun = 1 + max((entry.round for entry in ledger), default=-1)
+    return begun if begun > stored["number"] else 0
 
 
 def _refuse_changed(ledger: Ledger, mark: object) -> None:

@@ -16,23 +16,27 @@ from reticent.accounting import Budget, Event, Guarantee, Ledger
 from reticent.accounting.lineage import Lineage
 from reticent.bill import make_bill
 from reticent.budgets import DatasetBudget
-from reticent.checkpoint import Folder, refuse_changes
+from reticent.checkpoint import Folder
 from reticent.describing import described_run
 from reticent.errors import BudgetSpent, ResumeError, SettingError
-from reticent.inside import Batch, Flat, Opening, Probe, Randomness, RoundSettings, Store, Task, Vault, readable
+from reticent.inside import Batch, Flat, Opening, Probe, RoundSettings, Task, readable
 from reticent.inside.diagnostics import Diagnostics
-from reticent.inside.guard import Guard
 from reticent.inside.on_device import generator
 from reticent.inside.persons import by_person, loss_of, persons_in_words, unit_of
+from reticent.inside.several import here, refuse_several
+from reticent.inside.sharding import cut_up, unwrapped
+from reticent.inside.shares import Shares, sharded
+from reticent.keeping import Parts
 from reticent.loop import Loop
 from reticent.losses import LossLike, per_example
 from reticent.methods import Method, get
+from reticent.opening import opened
 from reticent.origins import Initial, mark
 from reticent.outside import TailAverage
-from reticent.resuming import refuse_other_examples, refuse_other_ledger
+from reticent.resuming import refuse_other_examples, rounds_begun
 from reticent.standing import Standing
 from reticent.standing import Step as Step
-from reticent.usable import check_model, promises_of, refuse_unusable, warn_of_weak_promise
+from reticent.usable import promises_of, refuse_on_ranks, refuse_unusable, warn_of_weak_promise
 
 
 class Run:
@@ -46,8 +50,9 @@ class Run:
     are, and the guarantee is for adding or removing one; otherwise their number is public. `groups` says whose each row
     is: then an example is a person with all rows, of which at most `most_rows` take part in a round. `probes` is a
     batch of public rows that the model is checked with, where made-up ones of the same shapes will not do. `loss` is
-    that of `fit`. `initial` says whose the starting weights are: "public", or those of another run, and then budget and
-    guarantee are for both. `dataset` is charged for the whole plan before anything is released.
+    that of `fit`. On several processes (torchrun) each holds all examples, or `shard` says which. `initial` says whose
+    the starting weights are: "public", or those of another run, and then budget and guarantee are for both.
+    `dataset` is charged for the whole plan before anything is released.
 
     >>> import torch, reticent as rt
     >>> net, x, y = nn.Linear(2, 2), torch.randn(100, 2), torch.zeros(100, dtype=torch.long)
@@ -69,6 +74,7 @@ class Run:
         adjacency: str | None = None,
         groups: Any = None,
         most_rows: int | None = None,
+        shard: range | None = None,
         loss: LossLike = None,
         rounds: int | None = None,
         epochs: float | None = None,
@@ -87,8 +93,11 @@ class Run:
         checkpoint_seconds: float = 30.0,
         private_diagnostics: bool = False,
     ):
+        self._ranks, model = here(), unwrapped(model)
         method = get(method) if isinstance(method, str) else method
-        found, made_up, probes = readable(by_person(examples, groups, most_rows), model, probes)
+        own, made_up, probes = readable(by_person(examples, groups, most_rows), model, probes)
+        found, shares = sharded(own, shard, self._ranks, divided=not cut_up(model))
+        refuse_on_ranks(self._ranks, shares, method, diagnostics=private_diagnostics)
         bill = make_bill(
             method,
             counted=len(found),
@@ -105,16 +114,22 @@ class Run:
             assumes=tuple(getattr(examples, "assumes", ())),
         )
         self.plan = bill.plan
-        warn_of_weak_promise(self.plan.price, self.plan.settings.size)
+        if self._ranks.leads:
+            warn_of_weak_promise(self.plan.price, self.plan.settings.size)
         self.model, self.optimizer, self.scheduler = model, optimizer, scheduler
-        self._standing, self._average = Standing(self.plan.settings), TailAverage(average_last, self.plan.rounds)
+        self._standing, self._divided = Standing(self.plan.settings), shares
+        self._average = TailAverage(average_last, self.plan.rounds)
+        self._parts = Parts(model, optimizer, scheduler, self._average)
         self._diagnostics, self._watched = Diagnostics() if private_diagnostics else None, False
         self.tellers: list[Callable[[Run, Step], None]] = []
         self.loss = per_example(loss, model, made_up, probes)
         self._task = Task(model, loss_of(found, self.loss), Flat(model), max_physical_batch_size, self._diagnostics)
         refuse_unusable(optimizer, scheduler, self._task.flat, self.plan)
-        self._folder = Folder(Path(folder), resume=resume, seconds=checkpoint_seconds) if folder is not None else None
-        self.bill = bill.reserving(dataset, folder, seeded=seed is not None)
+        folder, dataset = self._ranks.only(folder), self._ranks.only(dataset)  # the first writes, and charges
+        with self._ranks.together():
+            self._folder = Folder(Path(folder), resume=resume, seconds=checkpoint_seconds) if folder else None
+            self.bill = bill.reserving(dataset, folder, seeded=seed is not None)
+        self.bill = replace(self.bill, run=self._ranks.share(lambda: self.bill.run))
         self._description = described_run(
             method,
             self.plan,
@@ -129,36 +144,19 @@ class Run:
             **self.bill.described(),
             **persons_in_words(found),
         )
-        self._open(found, seed, probes)
+        held = opened(found, shares, self._ranks, self._task, self.bill, self._description, self._folder, seed, probes)
+        self._vault, self._randomness, self._examples = held.vault, held.keys, held.examples
+        self._loop = Loop(self.plan.method, self._vault, self._task, optimizer, scheduler, self._randomness)
+        with self._ranks.together():
+            if held.stored is not None:
+                self._restore(held.stored)
+            else:
+                self.bill = self.bill.meeting(model)
+        self._ranks.share(lambda: self._begin(resumed=held.stored is not None))
 
-    def _open(self, examples: Store, seed: int | None, probes: Batch | None) -> None:
-        """Lock the examples up, check the model, and go on from the checkpoint if there is one."""
-        stored = self._folder.read() if self._folder is not None else None
-        if stored is not None:
-            refuse_changes(stored["settings"], self._description)
-        else:
-            self.bill = self.bill.meeting(self.model)
-        ledger = Ledger(self._folder.ledger if self._folder is not None else None)
-        refuse_other_ledger(ledger, stored, self.plan)
-        self._randomness = Randomness.from_seed(seed) if seed is not None else Randomness.fresh()
-        if stored is not None and not stored["over"]:
-            self._randomness = Randomness.from_state(stored["randomness"])
-        self._vault = Vault(
-            examples,
-            randomness=self._randomness,
-            ledger=ledger,
-            allowance=self.plan.allowance(),
-            device=self._task.flat.vector.device,
-            guard=(guard := Guard(self.model, self._task.loss, self._task.flat.vector)),
-        )
-        self._loop = Loop(self.plan.method, self._vault, self._task, self.optimizer, self.scheduler, self._randomness)
-        # Releases that share a ledger line are not sealed one by one: to repeat them takes all the same examples.
-        self._examples = self._vault.fingerprint(every=self.plan.bundles) if self._folder is not None else ""
-        check_model(self._task, self._vault.blank(rows=4), probes, guard)
-        if stored is not None:
-            self._restore(stored)
-        with nullcontext() if self.over else self.bill.charged(resumed=stored is not None):
-            if stored is None:
+    def _begin(self, *, resumed: bool) -> None:
+        with nullcontext() if self.over else self.bill.charged(resumed=resumed):
+            if not resumed:
                 self.save()  # the key must be on disk before anything is released with it
 
     # -- going on ------------------------------------------------------------------------------------------------
@@ -205,6 +203,8 @@ class Run:
         before = self._standing
         if self._folder is not None:
             self._folder.refuse_if_lost()
+        if self._vault.shares(before.number) != self._divided:
+            self.save()  # a round is repeated as it was divided, which the checkpoint says
         if before.number == 0:
             self.bill = self.bill.meeting(self.model)  # another may have begun since
             mark(self.model, self.lineage, everything=bool(self.plan.already))
@@ -261,6 +261,7 @@ class Run:
         """For audits: a probe of all that passes the door (or of what another run released); no guarantee then."""
         if self._folder is not None or self.bill.reservation is not None:
             raise SettingError("a watched run is a test and must not be stored: make it without a folder or a dataset")
+        refuse_several("watching a run")
         self._watched = True
         return self._vault.watch(replay)
 
@@ -268,6 +269,7 @@ class Run:
 
     def save(self, *, behind: bool = False) -> None:
         """Write a checkpoint (`behind`: while the run goes on); with the secret key until the run is over."""
+        self._divided = self._vault.shares(self.number)
         if self._folder is None:
             return
         secret = {"randomness": self._randomness.state(), "examples": self._examples, "memory": self._vault.memory}
@@ -277,10 +279,8 @@ class Run:
             **self._standing.to_tree(over=self.over),
             **({} if self.over else secret),
             "ledger": self._vault.ledger.mark().to_json(),
-            "average": [self._average.count, self._average.value],
-            "model": dict(self.model.state_dict()),
-            "optimizer": self.optimizer.state_dict(),
-            "scheduler": self.scheduler.state_dict() if self.scheduler is not None else None,
+            "shares": self._divided.to_tree(),
+            **self._parts.to_tree(),
         }
         self._folder.write(tree, behind=behind)
         if self.over:
@@ -290,11 +290,9 @@ class Run:
         self._standing = self._standing.restored(tree)  # type: ignore[arg-type]
         if not self.over:
             refuse_other_examples(tree, self._examples)
-        self._average.count, self._average.value = tree["average"]
+            self._divided = Shares.from_tree(tree.get("shares", [1]))
+            self._vault.repeats(self._divided, rounds_begun(self.ledger, tree))
         self._vault.memory.update(tree.get("memory", {}))
-        self.model.load_state_dict(tree["model"])
         self.bill = self.bill.resumed(tree)
+        self._parts.restore(tree)
         mark(self.model, self.lineage, everything=bool(self.plan.already))
-        self.optimizer.load_state_dict(tree["optimizer"])
-        if self.scheduler is not None:
-            self.scheduler.load_state_dict(tree["scheduler"])

@@ -30,6 +30,7 @@ from reticent.data.tables.schema import Schema
 from reticent.errors import DataError, FileWarning, ResumeError
 from reticent.evaluating import evaluate, predict
 from reticent.files import make_folder, replace_file
+from reticent.inside.sharding import whole_parts
 from reticent.models import Blueprint
 from reticent.normalised import built_around
 from reticent.origins import mark, refuse_trained_on
@@ -40,6 +41,10 @@ from reticent.tensors import write_tensors
 if TYPE_CHECKING:
     from reticent.audits.verdict import RunReport
     from reticent.experiments.attacking import AttackReport
+
+
+FROZEN = "frozen, not stored"
+"""Parameters of which every rank had a part only: whoever loads the model brings them along."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -187,13 +192,15 @@ class Trained:
             files[STORED] = json.dumps(self.preprocessing.to_json(), indent=2).encode()
         for name, data in files.items():
             replace_file(path / name, data)
-        sums = {WEIGHTS: write_tensors(path / WEIGHTS, self.model.state_dict(), {})} | ledgers
+        state = self.model.state_dict()
+        weights = whole_parts(state)
+        sums = {WEIGHTS: write_tensors(path / WEIGHTS, weights, {})} | ledgers
         sums |= {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
         card = Card(
             guarantee=self.guarantee,
             rounds=self.rounds,
             kept=self.kept,
-            about=self.about,
+            about=self.about | ({FROZEN: sorted(state.keys() - weights.keys())} if len(weights) < len(state) else {}),
             charged=self.charged,
             lineage=self.lineage,
             files=sums,
@@ -239,7 +246,9 @@ def load(folder: str | Path, model: nn.Module | None = None) -> Trained:
     if STORED in card.files and not ((path / STORED).exists() and digest_of(path / STORED) == card.files[STORED]):
         raise _changed(path / STORED)
     try:
-        model.load_state_dict(load_tensors(data))
+        apart = about.data.get(FROZEN, [])
+        left = {name: part for name, part in model.state_dict().items() if isinstance(apart, list) and name in apart}
+        model.load_state_dict({**left, **load_tensors(data)})
     except RuntimeError as error:
         raise ResumeError(f"the weights in {path} belong to another model: {error}") from error
     except SafetensorError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
 from contextlib import suppress
 
 import torch
@@ -14,9 +15,11 @@ from reticent.accounting import Price
 from reticent.errors import PrivacyWarning, ReticentError, SettingError
 from reticent.gradients import check
 from reticent.gradients.randomness import undisturbed
-from reticent.inside import Batch, Flat, Task
+from reticent.inside import Batch, Flat, Partition, Task
 from reticent.inside.guard import Guard
-from reticent.methods import Plan
+from reticent.inside.ranks import Ranks
+from reticent.inside.shares import Shares
+from reticent.methods import Method, Plan
 from reticent.outside.trial import refuse_witnesses
 
 NEXT_TO_NOTHING = 20.0
@@ -64,6 +67,31 @@ def promises_of(optimizer: Optimizer, plan: Plan) -> tuple[str, ...]:
     if not plan.bundles or kind.__module__.startswith(("torch.optim", "reticent.")):
         return ()
     return (f"rests on the promise of {kind.__name__}: nothing of a dropped candidate outside its state",)
+
+
+def refuse_on_ranks(ranks: Ranks, shares: Shares, method: Method, *, diagnostics: bool) -> None:
+    """Refuse what several ranks cannot do together."""
+    if diagnostics and ranks.world > 1:
+        raise SettingError(
+            "private diagnostics are recorded in one process: leave out private_diagnostics, or run without torchrun"
+        )
+    if shares.cuts and isinstance(method.sampler, Partition):
+        raise SettingError(
+            f"{method.name} compares whole batches, of which no rank holds the examples: let every rank hold all of "
+            "them (memory-mapped, or on a shared disk) and leave out shard"
+        )
+
+
+def refuse_other_call(described: Mapping[str, object], ranks: Ranks) -> None:
+    """Refuse ranks that were asked for different runs, naming the first setting that differs."""
+    theirs = ranks.share(lambda: described)
+    with ranks.together():
+        for name in sorted((theirs.keys() | described.keys()) - {"dataset"}):  # which only the first rank charges
+            if theirs.get(name) != described.get(name):
+                raise SettingError(
+                    f"rank {ranks.rank} has {name} = {described.get(name)!r}, rank 0 {theirs.get(name)!r}: all ranks "
+                    "of a run must make the same call. Runs of their own are started without torchrun"
+                )
 
 
 def check_model(task: Task, made_up: Batch, probes: Batch | None, guard: Guard) -> None:

@@ -9,7 +9,7 @@ from broken_mutants import Mutant, mutant
 
 import reticent.accounting.entries as entries
 import reticent.certificate.verifying as verifying
-import reticent.run as train
+import reticent.opening as opening
 from reticent.accounting import Guarantee
 from reticent.accounting.journal import Journal
 from reticent.inside.careful import OneByOne
@@ -27,7 +27,7 @@ def half_lines_are_left_there(_right: Any) -> Any:
     return lambda self, _file: None
 
 
-@mutant(train, "refuse_other_ledger", checks.a_run_goes_on_with_its_own_ledger_only, MUTANTS)
+@mutant(opening, "refuse_other_ledger", checks.a_run_goes_on_with_its_own_ledger_only, MUTANTS)
 def any_ledger_will_do(_right: Any) -> Any:
     return lambda ledger, stored, plan: None
 

@@ -21,6 +21,8 @@ import noise_mutants
 import people_checks
 import people_mutants
 import pytest
+import rank_checks
+import rank_mutants
 from broken_mutants import Mutant
 
 from reticent.audits.findings import attempted
@@ -37,6 +39,7 @@ KINDS = (
     (guard_checks, guard_mutants),
     (people_checks, people_mutants),
     (ahead_checks, ahead_mutants),
+    (rank_checks, rank_mutants),
 )
 MUTANTS = [mutant for _, mutants in KINDS for mutant in mutants.MUTANTS]
 CHECKS = [check for checks, _ in KINDS for check in checks.CHECKS]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from typing import Annotated, TextIO
@@ -65,7 +66,13 @@ app.add_typer(ledger.app, name="ledger")
 
 
 @app.callback(invoke_without_command=True)
-def _top(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+def _top(
+    context: typer.Context, version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False
+) -> None:
+    if "TORCHELASTIC_RUN_ID" in os.environ and context.invoked_subcommand not in (None, "train"):
+        from reticent.inside.several import refuse_several
+
+        refuse_several(f"`reticent {context.invoked_subcommand}`")
     if version:
         from reticent import __version__
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -82,6 +83,7 @@ def train(
     from reticent.experiments.recipe import parse_changes, read_recipe
     from reticent.experiments.stored import kept_recipe
     from reticent.experiments.training import train as run
+    from reticent.inside.several import here
 
     flags = {
         "data": data,
@@ -106,14 +108,17 @@ def train(
         "seed": seed,
     }
     given = {name: value for name, value in flags.items() if value is not None}
-    changes = parse_changes(set_ or []) | given
+    changes, ranks = parse_changes(set_ or []) | given, here()
     if resume and out is not None and config is None and not changes:
-        recipe = kept_recipe(out)
+        recipe = ranks.share(partial(kept_recipe, out))
     else:
         recipe = read_recipe(config, changes)
     if out is None and (resume or private_diagnostics):
         raise SettingError("--resume and --private-diagnostics need the folder of the run: give it with --out")
     budget = _budget(dataset, ledger)
+    if not ranks.leads:  # of several processes the first writes and tells
+        run(recipe, resume=resume, charge_to=budget)
+        return
     board = _board(recipe.method, out) if tensorboard else None
     alone = locked(out) if out is not None else nullcontext()  # two at work on one ledger would both write each line
     with alone, progress(f"{recipe.method} on {recipe.data}") as tell:

@@ -26,6 +26,7 @@ from reticent.experiments.auditing import Audited, Auditing, audit_again, keep_a
 from reticent.experiments.repeat import NO_CLASSES, NotRepeatable
 from reticent.experiments.telling import UNNAMED, result_of, settings_of
 from reticent.fitting import fit
+from reticent.inside.several import refuse_several
 from reticent.methods import Method
 from reticent.normalised import Normalised
 from reticent.report import Results, read, write
@@ -76,6 +77,7 @@ def report(trained: Trained, page: Path | None, *, without_privacy: float | None
 
 def attack(trained: Trained, asked: Attacking) -> AttackReport:
     """Attack a model with shadows that `fit` trains as it trained the model."""
+    refuse_several("an attack")
     call, folder = _call(trained), _folder(trained)
     again = own_run(trained, call)
     model = again.asked.of(copy.deepcopy(trained.model).cpu())
@@ -87,6 +89,7 @@ def attack(trained: Trained, asked: Attacking) -> AttackReport:
 
 def audit(trained: Trained, asked: Auditing) -> RunReport:
     """Audit a model's ledger, its method with its own numbers, and one more fit with canaries."""
+    refuse_several("an audit")
     call, folder = _call(trained), _folder(trained)
 
     def ledger() -> Finding:

@@ -13,6 +13,7 @@ from reticent.executors import Ended, each, executor_for
 from reticent.experiments.job import Job, Tell, claim, failure, perform, store_record
 from reticent.experiments.locks import locked
 from reticent.files import replace_file
+from reticent.inside.several import refuse_several
 from reticent.results import RECORD, RESULTS, Result, read_record, to_line
 
 
@@ -69,6 +70,7 @@ def sweep(
 
 
 def _refuse_impossible(jobs: Sequence[Job], out: Path) -> None:
+    refuse_several("a sweep")
     if len({job.name for job in jobs}) < len(jobs):
         raise SettingError("two runs of the sweep have the same name")
     for job in jobs:

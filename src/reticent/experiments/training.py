@@ -33,6 +33,7 @@ from reticent.experiments.tracking import JsonLines, write_private_diagnostics
 from reticent.files import make_folder, private_folder
 from reticent.filled import places_to_fill
 from reticent.inside import Persons
+from reticent.inside.several import here, refuse_several
 from reticent.learning import LearningCurve
 from reticent.methods.solving import rounds_in
 from reticent.optimizers import make_optimizer, make_scheduler
@@ -61,18 +62,21 @@ def train(
     >>> train(Recipe(data="digits", epsilon=3.0, epochs=1, seed=0)).guarantee.status
     'proved'
     """
-    said = recipe.filled()
+    said, ranks = recipe.filled(), here()
     check(said)
+    out, progress = ranks.only(out), ranks.only(progress)
     if out is not None:
         make_folder(out)
     start = time.perf_counter()
     dataset = examples(said)
     recipe = settled(said, dataset)
-    if out is not None and (done := finished(out, recipe, resume=resume)) is not None:
+    done = ranks.share(lambda: None if out is None else finished(out, recipe, resume=resume))
+    if done is not None:
         return done
     if charge_to is not None:
         _refuse_uncharged(recipe)
     if recipe.method in defences.names():
+        refuse_several(recipe.method)
         trained, noise, learning = defended(recipe, dataset), 0.0, None
     else:
         _warn_of_large_batch(recipe, dataset)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from reticent.errors import ReticentError
 from reticent.gradients.batches import chosen, size, tensors
 from reticent.inside.drawn import Drawn
-from reticent.inside.queries import Query
+from reticent.inside.queries import Parted, Query
 from reticent.inside.store import Batch
 from reticent.inside.task import Loss, Task
 
@@ -29,7 +29,7 @@ def carefully(query: Query, drawn: Drawn, guard: Watch = nullcontext) -> Tensor:
     """The answer; if something fails, once more with every example by itself."""
     try:
         with guard():
-            return query.answer(drawn)
+            return _answer(query, drawn)
     except ReticentError:
         raise  # what our own code refuses is no single record's doing
     except Exception:
@@ -42,7 +42,12 @@ def carefully(query: Query, drawn: Drawn, guard: Watch = nullcontext) -> Tensor:
         one_by_one = replace(task, loss=OneByOne(task.loss, guard))
         alone = cast("Query", replace(asked, task=one_by_one))
         with guard():
-            return alone.answer(drawn)
+            return _answer(alone, drawn)
+
+
+def _answer(query: Query, drawn: Drawn) -> Tensor:
+    """What may be added up over the parts of a draw."""
+    return query.part(drawn) if isinstance(query, Parted) else query.answer(drawn)
 
 
 @dataclass(frozen=True, eq=False)

@@ -137,7 +137,7 @@ class UnitSumQuery:
         """Look at every candidate, remember its norm, and add it up if it takes part."""
         task, index = self.task, torch.from_numpy(drawn.draw._index)
         memory = remembered(drawn.memory, drawn.population, self.settings, self.rule.spread)
-        reach, second_coins = memory[REACH][index], torch.from_numpy(drawn.rng.random(len(index)))
+        reach, second_coins = memory[REACH][index], torch.from_numpy(drawn.coins())
         running = Running(task.flat)
         found: list[Tensor] = [torch.zeros(0)]
 
@@ -155,7 +155,7 @@ class UnitSumQuery:
         for batch in drawn.batches():
             limit = at_once(examples_in(batch), task.max_physical_batch_size, rows_each(batch))
             norms_and_sum(task.model, task.loss, batch, weigh, max_physical_batch_size=limit, into=running.views)
-        self._remember(memory, index, torch.cat(found))
+        self._remember(drawn, reach, torch.cat(found))
         return running.sum()
 
     def chance(self, found: Tensor, reach: Tensor) -> Tensor:
@@ -169,11 +169,11 @@ class UnitSumQuery:
         known = torch.where(torch.isfinite(found), found.double(), 0.0)
         return torch.minimum(known, reach).clamp(max=self.settings.max_grad_norm)
 
-    def _remember(self, memory: Memory, index: Tensor, found: Tensor) -> None:
+    def _remember(self, drawn: Drawn, reach: Tensor, found: Tensor) -> None:
         known = torch.where(torch.isfinite(found), found.double(), 0.0)
         least = self.rule.floor * self.settings.max_grad_norm
-        memory[REACH][index] = self.rule.spread * self.bounded(found, memory[REACH][index]).clamp(min=least)
-        memory[NORM][index] = known
+        drawn.notes[REACH] = self.rule.spread * self.bounded(found, reach).clamp(min=least)
+        drawn.notes[NORM] = known
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +192,7 @@ class NormTotal:
     def answer(self, drawn: Drawn) -> Tensor:
         """Add up what is remembered; an example never looked at counts fully."""
         memory = remembered(drawn.memory, drawn.population, self.settings, self.spread)
-        return memory[NORM].clamp(max=self.limit).sum()
+        return memory[NORM][torch.from_numpy(drawn.draw._index)].clamp(max=self.limit).sum()
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ class Headcount:
 
     def answer(self, drawn: Drawn) -> Tensor:
         """Each example counts once."""
-        return torch.tensor(float(drawn.population), dtype=torch.float64)
+        return torch.tensor(float(len(drawn.draw._index)), dtype=torch.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,12 +223,12 @@ class FreshNorms:
 
     def answer(self, drawn: Drawn) -> Tensor:
         """Measure, remember and add up."""
-        memory = remembered(drawn.memory, drawn.population, self.settings, self.spread)
-        parts = [self._norms(batch) for batch in drawn.batches()]
-        found = torch.cat([part.detach().cpu().double() for part in parts])
+        remembered(drawn.memory, drawn.population, self.settings, self.spread)
+        parts = [self._norms(batch).detach().cpu().double() for batch in drawn.batches()]
+        found = torch.cat([torch.zeros(0, dtype=torch.float64), *parts])
         known = torch.where(torch.isfinite(found), found, 0.0)
-        memory[NORM].copy_(known)
-        memory[REACH].copy_(self.spread * known.clamp(self.floor * self.limit, self.limit))
+        drawn.notes[NORM] = known
+        drawn.notes[REACH] = self.spread * known.clamp(self.floor * self.limit, self.limit)
         return known.clamp(max=self.limit).sum()
 
     def _norms(self, batch: Batch) -> Tensor:

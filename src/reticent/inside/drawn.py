@@ -16,18 +16,31 @@ from reticent.inside.store import Batch, Device, Store, moved
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Everything code inside may use to answer a query: the examples drawn, randomness, and what is remembered."""
+    """Everything code inside may use to answer a query: the examples drawn, randomness, and what is remembered.
+
+    Where a draw is divided, all of it is about one share.
+    """
 
     draw: Draw
     rng: np.random.Generator
     memory: dict[str, Tensor]
     _store: Store = field(repr=False)
     _device: Device = "cpu"
+    notes: dict[str, Tensor] = field(default_factory=dict, repr=False)
+    """What is to be remembered of each example drawn: the vault puts it into the memory."""
+    _place: slice = field(default_factory=lambda: slice(None), repr=False)
+    """Where the share lies in the whole draw."""
+    _of: int | None = field(default=None, repr=False)
+    """How many were drawn in all."""
 
     @property
     def population(self) -> int:
         """How many examples there really are, drawn or not."""
         return len(self._store)
+
+    def coins(self) -> NDArray[np.float64]:
+        """A number between 0 and 1 for each example drawn, the same however a draw is divided; to be asked once."""
+        return self.rng.random(len(self.draw._index) if self._of is None else self._of)[self._place]
 
     def batches(self) -> Iterator[Batch]:
         """The examples drawn, a part at a time; nobody drawn: none, since few models can answer for no rows."""

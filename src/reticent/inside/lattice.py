@@ -18,15 +18,13 @@ from torch import Tensor
 from reticent.errors import SettingError
 from reticent.inside.on_device import grains, made_there
 from reticent.inside.randomness import Streams
+from reticent.inside.ranks import BLOCK
 
 LAW = (
     "noise is normal on a lattice up to the 52 bits of its generator, which may add 2^-42 to epsilon for each number "
     "released and is not counted"
 )
 """What every guarantee says of it."""
-
-BLOCK = 2**16
-"""Coordinates whose noise comes from one stream: blocks may be made anywhere, in any order."""
 
 AT_ONCE = 16 * BLOCK
 """Coordinates whose noise a device makes at once: about 150 MB on the way."""
@@ -77,28 +75,31 @@ class Lattice:
         return cls(grain, spread, min(32, max(0, math.frexp(spread)[1] - 1 - DITHER)))
 
     def noised(self, value: Tensor, place: Streams) -> Tensor:
-        """The answer on the lattice, with noise; back in its own type, which is post-processing."""
+        """The answer on the lattice, with noise; back in its own type, which is post-processing.
+
+        Each rank makes the noise of the blocks that it holds of the answer, and all get the whole.
+        """
         if made_there(value.device):
             return self.noised_there(value, place)
         flat = value.detach().cpu().reshape(-1).numpy()
-        out = np.empty_like(flat)
-        for block, start in enumerate(range(0, len(flat), BLOCK)):
-            part = slice(start, start + BLOCK)
-            out[part] = self._points(flat[part], place.stream(block))
-        return torch.from_numpy(out).reshape(value.shape).to(value.device)
+        out, here = np.empty_like(flat), place.ranks.mine(len(flat))
+        for start in range(here.start, here.stop, BLOCK):
+            part = slice(start, min(start + BLOCK, here.stop))
+            out[part] = self._points(flat[part], place.stream(start // BLOCK))
+        return place.ranks.whole(torch.from_numpy(out).reshape(value.shape).to(value.device))
 
     def noised_there(self, value: Tensor, place: Streams) -> Tensor:
         """The same on the value's own device: no number leaves it, and none but the key and the sizes comes to it."""
         flat, key = value.detach().reshape(-1), place.key()
-        out = torch.empty_like(flat)
-        for start in range(0, len(flat), AT_ONCE):
-            part = flat[start : start + AT_ONCE]
+        out, here = torch.empty_like(flat), place.ranks.mine(len(flat))
+        for start in range(here.start, here.stop, AT_ONCE):
+            part = flat[start : min(start + AT_ONCE, here.stop)]
             noise = grains(
                 key, place.first * BLOCK + start, len(part), spread=self.spread, bits=self.bits, device=flat.device
             )
             whole = (part.double() * (1 / self.grain)).round_().clamp_(-REACH, REACH)
-            out[start : start + AT_ONCE] = whole.add_(noise).mul_(self.grain)
-        return out.reshape(value.shape)
+            out[start : start + len(part)] = whole.add_(noise).mul_(self.grain)
+        return place.ranks.whole(out.reshape(value.shape))
 
     def _points(self, value: NDArray[Any], rng: np.random.Generator) -> NDArray[np.float64]:
         whole, noise = _scratch(len(value))

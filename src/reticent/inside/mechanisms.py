@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import torch
@@ -35,6 +35,8 @@ class GaussianNoise:
     """Normal noise of standard deviation `noise_multiplier` x sensitivity on every coordinate, on a lattice."""
 
     noise_multiplier: float
+    by_block: ClassVar[bool] = True
+    """Of a long answer each rank has, and noises, its own blocks; other mechanisms are given the whole."""
 
     def __post_init__(self) -> None:
         require(
@@ -51,7 +53,7 @@ class GaussianNoise:
     def _open(self, sealed: Sealed, place: Streams) -> Tensor:
         bound = sealed.sensitivity * sealed.slack
         if self.noise_multiplier == 0:
-            return sealed._value.clone()
+            return place.ranks.whole(sealed._value).clone()
         if not 0 < bound < math.inf:
             raise SettingError(
                 f"there is no noise for a sensitivity of {sealed.sensitivity}: it must be above 0, finite"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -70,9 +71,17 @@ class BatchGradient:
 
     def answer(self, drawn: Drawn) -> Tensor:
         """The mean gradient of the batch drawn."""
+        return self.whole(self.part(drawn))
+
+    def part(self, drawn: Drawn) -> Tensor:
+        """The sum of the gradients, and how many they are."""
         if self.task.diagnostics is not None:
             self.task.diagnostics.took(drawn.draw._index)
-        return mean_gradient(self.task, drawn.batches())
+        return gradient_sum(self.task, drawn.batches())
+
+    def whole(self, total: Tensor) -> Tensor:
+        """The mean."""
+        return total[:-1] / total[-1].clamp(min=1)
 
 
 @dataclass(frozen=True)
@@ -117,6 +126,8 @@ class Deniable:
     std: float
     band: float
     needed: int
+    undivided: ClassVar[bool] = True
+    """One batch after another is compared with the whole seed, until it is decided."""
 
     @property
     def sensitivity(self) -> float:
@@ -133,13 +144,14 @@ class Deniable:
                 if found >= self.needed or found + left < self.needed:
                     break
                 left -= 1
-                apart = seed - mean_gradient(self.task, batches).double()
+                total = gradient_sum(self.task, batches)
+                apart = seed - (total[:-1] / total[-1].clamp(min=1)).double()
                 found += bool((apart.square().sum() + 2 * noise.dot(apart)).abs() <= 2 * self.std**2 * self.band)
         return torch.tensor(1.0 if found >= self.needed else 0.0)
 
 
-def mean_gradient(task: Task, batches: Iterable[Batch]) -> Tensor:
-    """The gradient of the mean loss over all batches, as one vector."""
+def gradient_sum(task: Task, batches: Iterable[Batch]) -> Tensor:
+    """The gradient of the summed loss over all batches, as one vector, and behind it the number of examples."""
     total, count = torch.zeros_like(task.flat.vector), 0
     parameters = list(task.flat.parameters())
     for batch in batches:
@@ -148,4 +160,4 @@ def mean_gradient(task: Task, batches: Iterable[Batch]) -> Tensor:
         if len(losses):
             parts = torch.autograd.grad(losses.sum(), parameters, allow_unused=True, materialize_grads=True)
             total += torch.cat([part.reshape(-1) for part in parts])
-    return total / max(count, 1)
+    return torch.cat([total, total.new_tensor([count])])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -25,7 +25,8 @@ class Query(Protocol):
     """Promise: one example more or less moves the answer by at most `sensitivity`, in real arithmetic.
 
     What rounding adds is made up for by noise. A query may say `summed_in`, the type that its sums are made in, which
-    is float64 if it does not; None, where its sensitivity leaves room enough for rounding.
+    is float64 if it does not; None, where its sensitivity leaves room enough for rounding. The answer is a sum over the
+    examples, so that the answers for parts of a draw may be added up, unless it is `Parted` or `Undivided`.
     """
 
     @property
@@ -36,6 +37,26 @@ class Query(Protocol):
     def answer(self, drawn: Drawn) -> Tensor:
         """The private answer for the examples drawn (possibly none)."""
         ...
+
+
+@runtime_checkable
+class Parted(Protocol):
+    """A query whose answer is made of a sum over the examples, and is none itself."""
+
+    def part(self, drawn: Drawn) -> Tensor:
+        """The sum for the examples drawn."""
+        ...
+
+    def whole(self, total: Tensor) -> Tensor:
+        """The answer, from the sum for all of them."""
+        ...
+
+
+@runtime_checkable
+class Undivided(Protocol):
+    """A query that must see a whole draw at once: one rank answers it for all."""
+
+    undivided: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,9 +123,17 @@ class LossChange:
 
     def answer(self, drawn: Drawn) -> Tensor:
         """Mean loss here minus mean loss at `before`."""
+        return self.whole(self.part(drawn))
+
+    def part(self, drawn: Drawn) -> Tensor:
+        """The sum of the changes, and their number."""
         task = self.task  # a mean that is cut is safe whatever one example does to the others
         changes = loss_changes(task, self.before, drawn, partial(task.loss, task.model))
-        mean = changes.sum() / max(len(changes), 1)
+        return torch.stack([changes.sum(), torch.tensor(float(len(changes)), dtype=torch.float64)])
+
+    def whole(self, total: Tensor) -> Tensor:
+        """The mean, cut."""
+        mean = total[0] / total[1].clamp(min=1)
         # A loss that is not a number is judged as the worst there is, so that it cannot help a candidate in.
         return torch.nan_to_num(mean, nan=self.limit).clamp(-self.limit, self.limit)
 

@@ -6,13 +6,17 @@ import hashlib
 import hmac
 import os
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import numpy as np
+import torch
 from randomgen import AESCounter
 
 from reticent.errors import SettingError
+from reticent.inside.ranks import ALONE, Ranks
 
 GENERATOR = (
     "secret randomness is AES-128 in counter mode, keyed for each place in the run with BLAKE2b from 256 secret bits"
@@ -25,7 +29,8 @@ class Randomness:
 
     Two places share a stream with no more chance than two random keys are equal, and the same place gives the same
     stream again, so a round that a crash cut short can be replayed with the same draw and the same noise. The key is
-    for one run in one process: it can be neither copied nor forked, since the same noise on other values reveals them.
+    for one run: it can be neither copied nor forked, since the same noise on other values reveals them, and the ranks
+    of a run that have it use it on the same values.
 
     >>> randomness = Randomness.from_seed(7)
     >>> randomness.stream(3, "noise", 0).random() == randomness.stream(3, "noise", 0).random()
@@ -70,9 +75,9 @@ class Randomness:
         key, counter = int.from_bytes(digest[:16], "little"), int.from_bytes(digest[16:], "little")
         return np.random.Generator(AESCounter(key=key, counter=counter))  # type: ignore[arg-type] # its stubs hide the base
 
-    def at(self, *place: int | str) -> Streams:
+    def at(self, *place: int | str, ranks: Ranks = ALONE) -> Streams:
         """All streams of a place: one for each block of numbers, or one key for a device that makes its own."""
-        return Streams(self, place)
+        return Streams(self, place, ranks)
 
     def _digest(self, place: tuple[int | str, ...]) -> bytes:
         return hashlib.blake2b(repr(place).encode(), key=self._secret(), digest_size=32).digest()
@@ -114,6 +119,8 @@ class Streams:
 
     _randomness: Randomness
     _place: tuple[int | str, ...]
+    ranks: Ranks = ALONE
+    """Who makes it together: each rank some of the blocks."""
     first: int = 0
     """The number of its first block: a part of the noise can be made alone."""
 
@@ -128,6 +135,14 @@ class Streams:
     def after(self, blocks: int) -> Streams:
         """The same place, so many blocks further on."""
         return replace(self, first=self.first + blocks)
+
+
+@contextmanager
+def torch_seeded(seed: int) -> Iterator[None]:
+    """Dropout and random transforms draw from torch's generator: make it repeatable inside, and put it back."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed also looks for devices, at 0.6 ms a round
+        yield
 
 
 _HOLDERS: weakref.WeakSet[Randomness] = weakref.WeakSet()

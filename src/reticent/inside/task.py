@@ -14,12 +14,11 @@ from reticent.errors import ModelError, require
 from reticent.gradients.batches import chunks, size
 from reticent.gradients.grouped import rows_each
 from reticent.inside.diagnostics import Diagnostics
+from reticent.inside.sharding import refuse_wrapped
 from reticent.inside.store import Batch
 
 COMPANY = 64
 """Among so many others a row is seen at least, before the run."""
-
-_WRAPPERS = ("DistributedDataParallel", "DataParallel", "FullyShardedDataParallel")
 
 Loss = Callable[[nn.Module, Batch], Tensor]
 """A loss: (model, batch) -> one number for each example."""
@@ -52,12 +51,7 @@ class Flat:
                 f"the trainable parameters are {dtype}: sums of gradients would be rounded so coarsely that one "
                 "example moves them by more than its bound. Call .float() on the model; autocast inside it is fine"
             )
-        for path, module in model.named_modules():
-            if type(module).__name__ in _WRAPPERS:
-                raise ModelError(
-                    f"module {path!r} is a {type(module).__name__}: each process would train apart, with noise of "
-                    "its own. Give the module inside it (model.module); one run uses one process"
-                )
+        refuse_wrapped(model)
         self._parameters = trainable
         self._frozen = {name: p for name, p in model.named_parameters() if not p.requires_grad}
         self._tables = [_table(model, name) for name in trainable]

@@ -5,27 +5,31 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from reticent.accounting import Allowance, Entry, Event, Ledger, Unbounded
-from reticent.errors import BudgetSpent, SettingError
+from reticent.errors import BudgetSpent, ResumeError, SettingError
 from reticent.inside.ahead import expect, foresees
 from reticent.inside.careful import Watch, carefully
 from reticent.inside.drawn import Drawn
-from reticent.inside.draws import Draw, Poisson, Restricted, Sampler
+from reticent.inside.draws import Draw, Memory, Poisson, Restricted, Sampler
 from reticent.inside.look_again import CHANCE, look_again
 from reticent.inside.mechanisms import Mechanism
 from reticent.inside.persons import Persons
 from reticent.inside.probe import Opening, Probe
-from reticent.inside.queries import Query
-from reticent.inside.randomness import Randomness
+from reticent.inside.queries import Parted, Query, Undivided
+from reticent.inside.randomness import Randomness, torch_seeded
+from reticent.inside.ranks import ALONE, BLOCK, Ranks
 from reticent.inside.rounding import slack
 from reticent.inside.sealed import Sealed
 from reticent.inside.settings import RoundSettings
-from reticent.inside.store import Batch, Device, Store, as_bytes, blank, leaves, moved
+from reticent.inside.shares import Shard, Shares, everyones
+from reticent.inside.store import Batch, Device, Store, as_bytes, blank, moved
 
 _SOME = 256  # examples: enough to notice another dataset, and a part of one that is looked at whole
 
@@ -45,11 +49,17 @@ class Vault:
         allowance: Allowance,
         device: Device = "cpu",
         guard: Watch = nullcontext,
+        ranks: Ranks = ALONE,
+        shares: Shares | None = None,
+        divided: bool = True,
     ):
         self._examples = examples
+        self._ranks, self._shares = ranks, Shares(ranks.world) if shares is None else shares
+        self._divided = divided
+        """Whether ranks look at shares of a draw; all at the whole, where they must pass the model together."""
+        self._repeated, self._until = self._shares, 0
         self._randomness = randomness
-        self._device = device
-        self._guard = guard
+        self._device, self._guard = device, guard
         self._allowance = allowance
         self._round = self._draws = self._asks = self._noises = self._entries = 0
         self._bundle: _Bundle | None = None
@@ -66,18 +76,48 @@ class Vault:
     def blank(self, rows: int) -> Batch:
         """A made-up batch of the examples' shapes and types: what a model is checked with. Of persons, single rows."""
         single = self._examples.rows if isinstance(self._examples, Persons) else self._examples
-        return moved(blank(single.take(np.zeros(1, np.int64)), rows), self._device)
+        first = single.held.start if isinstance(single, Shard) else 0
+        return moved(blank(single.take(np.array([first])), rows), self._device)
 
     def fingerprint(self, *, every: bool = False) -> str:
-        """A keyed fingerprint of all examples, or of up to 256, evenly spread; it says nothing without the key."""
+        """A keyed fingerprint of all examples, or of up to 256, evenly spread; it says nothing without the key.
+
+        It is the same however ranks hold the examples; where each holds all, all must hold the same.
+        """
         examples = self._examples.everything() if isinstance(self._examples, Persons) else self._examples
         size = len(examples)
         some = np.unique(np.linspace(0, size - 1, min(size, _SOME)).astype(np.int64))
         parts = np.array_split(np.arange(size), max(1, size // _SOME)) if every else [some]
-        seals = [
-            self._randomness.seal(str(size).encode(), *map(as_bytes, leaves(examples.take(part)))) for part in parts
-        ]
-        return seals[0] if len(seals) == 1 else self._randomness.seal(*(seal.encode() for seal in seals))
+        rows = (everyones(examples, part, self._ranks) for part in parts)
+        seals = [self._randomness.seal(str(size).encode(), *map(as_bytes, part)) for part in rows]
+        found = seals[0] if len(seals) == 1 else self._randomness.seal(*(seal.encode() for seal in seals))
+        self._ranks.refuse_other(
+            found,
+            "what the examples are",
+            "an example that both hold at different places would count twice. Let every rank read the same examples in "
+            "the same order (a shuffle or a random split needs a seed), or say with shard which ones it holds",
+        )
+        return found
+
+    def repeats(self, shares: Shares, rounds: int) -> None:
+        """Rounds before this number may be in the ledger already: they are divided as they were then.
+
+        Then every sum is the same again to the last digit, on any number of ranks.
+        """
+        if (isinstance(self._examples, Shard) or not self._divided) and shares != self._shares and rounds > 0:
+            raise ResumeError(
+                "the rounds since the last checkpoint cannot be repeated with other shards than they were made with: "
+                "resume with the same number of ranks and the same shards, or let every rank hold all examples"
+            )
+        self._repeated, self._until = shares, rounds
+
+    def agreed(self, value: float) -> float:
+        """A public number that each rank has worked out, as the first has it: others might round otherwise."""
+        return self._ranks.share(lambda: value)
+
+    def shares(self, number: int) -> Shares:
+        """How the draws of a round are divided."""
+        return self._repeated if number < self._until else self._shares
 
     @contextmanager
     def round(self, number: int) -> Iterator[None]:
@@ -112,7 +152,7 @@ class Vault:
     def draw(self, sampler: Sampler, settings: RoundSettings) -> Draw:
         """Choose who takes part; who it is stays in the vault."""
         draw = self._draw_of(self._round, sampler, settings)
-        if isinstance(sampler, Poisson) and foresees(self._examples):
+        if isinstance(sampler, Poisson) and self._ranks.world == 1 and foresees(self._examples):
             later = self._draw_of(self._round + 1, sampler, settings)
             for number, one in ((self._round, draw), (self._round + 1, later)):
                 seed = int(self._randomness.stream(number, "load", self._draws).integers(2**63))
@@ -129,26 +169,59 @@ class Vault:
         """Answer a query for the examples drawn, sealed."""
         if isinstance(draw.sampler, Restricted) and not draw.sampler.serves(query):
             raise SettingError(f"{draw.sampler} is not charged for {type(query).__name__}: nothing was released")
-        rng = self._randomness.stream(self._round, "ask", self._asks)
-        self._asks += 1
-        by_person = isinstance(self._examples, Persons)
-        examples = self._examples.turned(self._round) if isinstance(self._examples, Persons) else self._examples
-        drawn = Drawn(draw, rng, self.memory, examples, self._device)
-        summed_in = getattr(query, "summed_in", torch.float64)
+        summed_in, by_person = getattr(query, "summed_in", torch.float64), isinstance(self._examples, Persons)
         room = 1.0 if summed_in is None else slack(draw.settings.batch_size, summed_in, by_person=by_person)
-        sealed = Sealed(carefully(query, drawn, self._guard), query.sensitivity, draw, room, query)
-        look = self._randomness.stream(self._round, "look", self._asks)
-        if self._round == 0 or look.random() < CHANCE:
-            look_again(query, drawn, look, self._guard)
-        return sealed
+        shares = Shares() if isinstance(query, Undivided) else self.shares(self._round)
+        value = self._asked(query, shares.of(draw), shares)
+        self._asks += 1
+        return Sealed(value, query.sensitivity, draw, room, query)
+
+    def _asked(self, query: Query, draw: Draw, shares: Shares) -> Tensor:
+        """The answer for a draw, each share of it looked at by one rank."""
+        places = shares.places(draw._index)
+        own = self._ranks.shares(len(places)) if self._divided else range(1)
+        mine = {share: self._drawn(draw, places[share]) for share in own}
+        nobody = replace(draw, _index=draw._index[:0], _others=())
+        asked = mine or {-1: self._drawn(nobody, slice(None))}  # whoever has no share must know what form an answer has
+        with self._ranks.together():
+            parts = [self._part(query, drawn, share, shares) for share, drawn in asked.items()]
+        if next(iter(asked.values())).notes:
+            self._remember(draw, places, {share: drawn.notes for share, drawn in mine.items()})
+        total = self._ranks.added(parts, len(places))
+        return query.whole(self._ranks.whole(total)) if isinstance(query, Parted) else total
+
+    def _drawn(self, draw: Draw, place: slice) -> Drawn:
+        """What a query sees of one share of a draw."""
+        examples = self._examples.turned(self._round) if isinstance(self._examples, Persons) else self._examples
+        rng, share = self._randomness.stream(self._round, "ask", self._asks), replace(draw, _index=draw._index[place])
+        return Drawn(share, rng, self.memory, examples, self._device, {}, place, len(draw._index))
+
+    def _part(self, query: Query, drawn: Drawn, share: int, shares: Shares) -> Tensor:
+        """The answer for one share; where there are several, chance in the model belongs to the share, not the rank."""
+        chance = self._randomness.stream(self._round, "model", self._asks, share) if shares.count > 1 else None
+        with nullcontext() if chance is None else torch_seeded(int(chance.integers(2**63))):
+            answer = carefully(query, drawn, self._guard)
+            look = self._randomness.stream(self._round, "look", self._asks + 1)
+            if self._round == 0 or look.random() < CHANCE:
+                look_again(query, drawn, look, self._guard)
+        return answer
+
+    def _remember(self, draw: Draw, places: Sequence[slice], noted: dict[int, Memory]) -> None:
+        """Put what was noted of the examples drawn into the memory, which is the same on all ranks."""
+        for share, notes in chain.from_iterable(said.items() for said in self._ranks.told(noted)):
+            index = torch.from_numpy(draw._index[places[share]])
+            for name, values in notes.items():
+                self.memory[name][index] = values
 
     def release(self, sealed: Sealed, mechanism: Mechanism) -> Tensor:
         """The door: refuse if over budget, write the ledger, then add noise."""
         event = sealed.draw.amplify(mechanism.event())
         _refuse_unproved(sealed, mechanism, event)
         self._charge(event, sealed)
-        place = self._randomness.at(self._round, "noise", self._noises)
+        place = self._randomness.at(self._round, "noise", self._noises, ranks=self._ranks)
         self._noises += 1
+        if not getattr(mechanism, "by_block", False):
+            sealed = replace(sealed, _value=self._ranks.whole(sealed._value))
         released = mechanism._open(sealed, place)
         return released if self._probe is None else self._probe.saw(sealed, event, released)
 
@@ -172,16 +245,29 @@ class Vault:
             self._bundle.written = True
 
     def _write(self, event: Event, sealed: Sealed) -> None:
-        context = self._bundle.context if self._bundle is not None else ()
-        entry = Entry(self._round, self._entries, event, self._randomness.seal(as_bytes(sealed._value), *context))
-        if not self.ledger.holds(entry) and not self._allowance.covers(event):
+        entry = Entry(self._round, self._entries, event, self._seal(sealed._value))
+        new = self._ranks.in_turn(lambda: self._recorded(entry))  # on disk before any rank makes noise
+        self._entries += 1
+        if new:
+            self._allowance.spend(event)
+
+    def _recorded(self, entry: Entry) -> bool:
+        """Write an entry that the plan covers, and say whether it is new: only the first rank's ledger is a file."""
+        if not self.ledger.holds(entry) and not self._allowance.covers(entry.event):
             raise BudgetSpent(
-                f"round {self._round} would release {event}, which the plan of this run does not cover: "
+                f"round {self._round} would release {entry.event}, which the plan of this run does not cover: "
                 "nothing was released. Start a new run with a larger budget or more rounds."
             )
-        self._entries += 1
-        if self.ledger.record(entry):
-            self._allowance.spend(event)
+        return self.ledger.record(entry)
+
+    def _seal(self, value: Tensor) -> str:
+        """A keyed fingerprint of an answer, with all that what follows depends on; of a long one, block by block."""
+        flat, context = value.detach().reshape(-1), () if self._bundle is None else self._bundle.context
+        parts: list[bytes | memoryview] = [as_bytes(flat)]
+        if len(flat) > BLOCK:
+            made = self._ranks.by_block(len(flat), lambda part: self._randomness.seal(as_bytes(flat[part])).encode())
+            parts = [*made]
+        return self._randomness.seal(*parts, *context)
 
 
 def _refuse_unproved(sealed: Sealed, mechanism: Mechanism, event: Event) -> None:

@@ -71,7 +71,7 @@ class PublicHoldout:
             with task.flat.moved_to(proposal.before):
                 before = self._loss(task)
         self._known[:] = [(task, task.flat.vector.clone(), here), (task, proposal.before.clone(), before)]
-        return here - before
+        return proposal.vault.agreed(here - before)
 
     def _remembered(self, task: Task, place: Tensor) -> float | None:
         return next((loss for of, at, loss in self._known if of is task and torch.equal(at, place)), None)

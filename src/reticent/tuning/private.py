@@ -16,6 +16,7 @@ from reticent.errors import SettingError
 from reticent.filled import places_to_fill
 from reticent.inside import Persons, by_person, readable
 from reticent.inside.persons import unit_of
+from reticent.inside.several import refuse_several
 from reticent.losses import LossLike, about_loss, per_example
 from reticent.methods import Method, get
 from reticent.methods.planning import default_delta
@@ -79,6 +80,7 @@ def tune(
     >>> found.trained.guarantee.epsilon <= 4.0, sorted(found.settings)
     (True, ['average_last', 'lr', 'max_grad_norm', 'momentum'])
     """
+    refuse_several("rt.tune")
     if options and not isinstance(method, str):
         raise SettingError(f"options {sorted(options)} go with a method's name; a Method carries its own")
     chosen = get(method, **options) if isinstance(method, str) else method

@@ -18,6 +18,7 @@ from reticent.executors import Tell, Work, each
 from reticent.files import make_folder, replace_file
 from reticent.fitting import fit
 from reticent.inside import by_person, readable
+from reticent.inside.several import refuse_several
 from reticent.methods import Method, get
 from reticent.methods.planning import default_delta
 from reticent.results.fields import Fields
@@ -71,6 +72,7 @@ def tune_on_public(
     >>> found.trained.guarantee.epsilon <= 4.0
     True
     """
+    refuse_several("rt.tune_on_public")
     if not public_is_public:
         raise SettingError(
             "the public examples are looked at without noise, so that they get no privacy at all: say "

@@ -17,7 +17,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from reticent.checkpoint import replace_file
 from reticent.cli.compare import told
 from reticent.data import resolve
 from reticent.data.catalogue import LOADERS
@@ -31,6 +30,7 @@ from reticent.experiments.recipe import check
 from reticent.experiments.sweep import sweep
 from reticent.experiments.tables import papers
 from reticent.experiments.wanted import Wanted, wanted
+from reticent.files import replace_file
 from reticent.results import Result
 
 HERE = Path(__file__).parent

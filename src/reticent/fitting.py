@@ -43,7 +43,10 @@ from reticent.run import Run, Step
 from reticent.settling import RULED, Settled, settle
 from reticent.trained import Trained
 
-_AS_SAID = ("delta", "size", "adjacency", "shard", "seed", "max_physical_batch_size", "probes", "resume", "initial")
+_AS_SAID = (
+    *("delta", "size", "adjacency", "shard", "seed", "max_physical_batch_size", "probes"),
+    *("folder", "resume", "initial", "dataset"),
+)
 """What a run is told as it was said."""
 
 
@@ -87,11 +90,10 @@ def fit(
 
     Batch, rounds and step follow from public numbers where they are not said; `loss` is a name ("bce"), a loss of
     torch, or any function of (output, target) or (model, batch), and is chosen where it is not said. `size` declares
-    the number of examples, and the guarantee is for adding or removing one; `groups` says whose each row is, and on
-    several processes (torchrun) `shard` which of all examples this one holds, if not all. `initial`
-    says whose the starting weights are, and `dataset` is charged. `fill_noise` is the noise of the means that a schema
-    with fill = "noisy" asks for. With a `folder` the run can be resumed and verified.
-    Public `test` and `validation` examples, `name` and `classes` are for the model's page.
+    the number of examples, and the guarantee is for adding or removing one; `groups` says whose each row is,
+    `shard` which of all examples this rank holds (torchrun). `initial` says whose the starting weights are, `dataset`
+    is charged. `fill_noise` is the noise of the means that a schema with fill = "noisy" asks for. With a `folder` the
+    run can be resumed and verified. Public `test` and `validation` examples, `name` and `classes` are for its page.
 
     An example that cannot be evaluated, such as one with a label that the model does not know, counts for nothing.
     `check_data=True` looks for such labels before training, and for records of other shapes than the first, and names
@@ -107,18 +109,15 @@ def fit(
     start = Start.of(model)
     refuse_unreadable(model, test=test, validation=validation)
     chosen = _named(method, options) if isinstance(method, str) else _without_options(method, options)
-    asked = examples if isinstance(examples, Normalised) else None
-    examples = examples if asked is None else asked.examples
+    asked, examples = (examples, examples.examples) if isinstance(examples, Normalised) else (None, examples)
     found, places = by_person(examples, groups, most_rows), places_to_fill(examples, fill_noise)
     warn_of_missing(found, filled=places)
     loss = _chosen_loss(model, found, probes, ranks) if loss is None else loss
     if check_data:
         _check(model, examples, loss, found)
     task = about_loss(per_example(loss, model, *readable(found, model, probes)[1:]))["task"]
-    if shard is not None and (asked is not None or places):
-        raise SettingError("statistics are released by one rank for all, which must hold all examples: leave out shard")
-    every = ranks.told(0 if shard is None else len(found))
-    budget, settled = _settled(asked_for, chosen, (sum(every) or len(found)) if size is None else size, task)
+    counted = _counted(found, shard, ranks, statistics=asked is not None or bool(places))
+    budget, settled = _settled(asked_for, chosen, counted if size is None else size, task)
     settings = settled.settings
     made = make_optimizer(optimizer or chosen.optimizer, model, settings.lr, settings.momentum)
     ready = prepared(model, found, asked, budget, places, fill_noise)
@@ -134,23 +133,30 @@ def fit(
         already=ready.already,
         scheduler=scheduler(made) if scheduler is not None else None,
         average_last=settings.average_last,
-        dataset=dataset,
-        folder=folder,
         **{name: asked_for[name] for name in _AS_SAID},
     )
-    folder, progress = ranks.only(folder), ranks.only(progress)
+    folder, tell = ranks.only(folder), ranks.only(progress) or _tell_nobody
     ready.release(size, seed, folder)  # only now: what the plan refuses must not have been released
-    curve = LearningCurve(None if validation is None else everything(validation, model), folder)
-    run.tellers.append(curve)
+    run.tellers.append(curve := LearningCurve(None if validation is None else everything(validation, model), folder))
     for step in run:
-        if progress is not None:
-            progress(run, step)
+        tell(run, step)
     about = {**ready.about, "loss": about_loss(run.loss), **settled.to_json()}
     call = Call(asked_for, start, run.plan, settled, run.loss, run.ledger, curve.told(), time.perf_counter() - began)
     trained = replace(Trained.of(run, about, getattr(examples, "preprocessing", None)), call=call)
     if folder is not None:
         trained.save(folder)
     return trained
+
+
+def _tell_nobody(run: Run, step: Step) -> None:
+    """Nothing."""
+
+
+def _counted(found: Store, shard: range | None, ranks: Ranks, *, statistics: bool) -> int:
+    """How many examples there are on all ranks."""
+    if shard is not None and statistics:
+        raise SettingError("statistics are released by one rank for all, which must hold all examples: leave out shard")
+    return sum(ranks.told(0 if shard is None else len(found))) or len(found)
 
 
 def _chosen_loss(model: nn.Module, examples: Any, probes: Batch | None, ranks: Ranks) -> LossLike:

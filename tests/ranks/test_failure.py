@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from world import Gone, answers, on_ranks
 
 import reticent as rt
-from reticent import checkpoint
 from reticent.accounting.journal import Journal
+from reticent.checkpoint import Folder
 from reticent.errors import ModelError, RankError, ResumeError, SettingError
 from reticent.inside.several import Several
 
@@ -58,7 +58,7 @@ def dies_at(moment: int) -> None:
 
         return call
 
-    for owner, name in ((Several, "_talk"), (Journal, "append"), (checkpoint, "replace_file")):
+    for owner, name in ((Several, "_talk"), (Journal, "append"), (Folder, "write")):
         setattr(owner, name, deadly(getattr(owner, name)))  # in a forked process
 
 
@@ -139,7 +139,7 @@ class Forgetful:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._folder, name)
 
-    def write(self, tree: Any) -> None:
+    def write(self, tree: Any, *, behind: bool = False) -> None:
         """Nothing."""
 
 

@@ -196,7 +196,7 @@ def test_only_the_first_rank_writes(tmp_path: Path) -> None:
         list(run)
         return [path.name for path in sorted(place.iterdir())] if place.exists() else None
 
-    assert answers(2, job) == [["checkpoint.safetensors", "claim.json", "ledger.jsonl", "run.lock"], None]
+    assert answers(2, job) == [["claim.json", "ledger.jsonl", "private", "run.lock"], None]
 
 
 def test_fit_trains_on_ranks_and_keeps_one_folder(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

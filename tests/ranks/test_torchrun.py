@@ -41,7 +41,7 @@ def test_a_killed_rank_is_started_again_and_the_run_goes_on(tmp_path: Path) -> N
         ],
         check=True,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
-        timeout=600,
+        timeout=280,
     )
     assert len(read_ledger(out / "ledger.jsonl").entries) == 10
     assert json.loads((out / "card.json").read_text())["rounds"] == 10

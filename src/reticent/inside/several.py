@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed.rendezvous import rendezvous
 
 from reticent.errors import RankError, ReticentError, SettingError
 from reticent.inside.ranks import ALONE, Ranks
@@ -168,7 +170,9 @@ def here() -> Ranks:
         raise SettingError("this build of torch has no torch.distributed: run one process, without torchrun")
     backend, wait = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", timedelta(seconds=patience())
     if not dist.is_initialized():
-        dist.init_process_group(backend, timeout=wait)
+        store, rank, world_size = next(iter(rendezvous("env://", timeout=wait)))
+        again = PrefixStore(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"), store)  # not where the dead were
+        dist.init_process_group(backend, store=again, rank=rank, world_size=world_size, timeout=wait)
         atexit.register(_leave)
     world = dist.group.WORLD
     if world not in _KNOWN:

@@ -36,6 +36,10 @@ bench: .venv/.ready          ## a private step against plain SGD and the peers, 
 soak: .venv/.ready           ## faults, hostile bytes, damage, races and kills, thousands of each (half an hour)
 	$(BIN)/python -m soak
 
+requirements.lock: constraints.txt  ## the hash of every file that INDEX (a simple index, URL or folder) has of what is pinned
+	@test -n "$(INDEX)" || { echo 'say which index: make requirements.lock INDEX=URL'; exit 2; }
+	$(PYTHON) -m tools.lock $(INDEX)
+
 verified: requirements.lock  ## the same environment, every file but torch checked by its hash
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --require-hashes --no-deps --requirement requirements.lock

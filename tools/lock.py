@@ -44,7 +44,7 @@ def hashes(page: str, version: str) -> list[str]:
     >>> hashes(f'<a href="../a/it-1.0-py3-none-any.whl#sha256={"0" * 64}">', "1.0") == ["0" * 64]
     True
     """
-    told = re.compile(rf"[-_]{re.escape(version)}(?=[-.](?:py|cp|pp|tar|zip|manylinux|\\d))|-{re.escape(version)}-")
+    told = re.compile(rf"-{re.escape(version)}(?:-|\.tar|\.zip)")
     return sorted({found for file, found in LINK.findall(page) if told.search(file)})
 
 

@@ -50,14 +50,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("RAY_worker_niceness", "0")  # workers that give way to everybody get nowhere on a busy machine
         import ray
 
-        ray.init(
-            "local",
-            num_cpus=2,
-            include_dashboard=False,
-            log_to_driver=False,
-            object_store_memory=10**8,
-            _node_ip_address="127.0.0.1",
-        )
+        ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=10**8)
         yield
         ray.shutdown()
         with warnings.catch_warnings():

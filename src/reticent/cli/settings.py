@@ -43,7 +43,7 @@ SAYS = {
     "subset": "learn from so many training examples only, the same ones every time",
     "curve": "judge the model on the test examples so many times along the way, with epsilon; chooses nothing",
     "max_physical_batch_size": "examples in memory at once; changes no result",
-    "private_diagnostics": "keep private-diagnostics.jsonl; never show it",
+    "private_diagnostics": "keep private/diagnostics.jsonl; never show it",
     "seed": "for tests and papers; the guarantee will say so",
 }
 

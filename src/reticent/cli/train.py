@@ -58,7 +58,7 @@ def train(
         int | None, Option(help="So many training examples are public and judge updates (sa_dpsgd).")
     ] = None,
     private_diagnostics: Annotated[
-        bool, Option("--private-diagnostics", help="Keep private-diagnostics.jsonl; never show it.")
+        bool, Option("--private-diagnostics", help="Keep private/diagnostics.jsonl; never show it.")
     ] = False,
     seed: Annotated[int | None, Option(help="For tests and papers; the guarantee will say so.")] = None,
     config: Annotated[Path | None, Option(help="A TOML file with any of these settings.")] = None,

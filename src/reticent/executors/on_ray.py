@@ -40,8 +40,6 @@ class OnRay:
 
     def _connect(self, address: str | None) -> None:
         quiet: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False, "logging_level": logging.ERROR}
-        if address in (None, "local") and "RAY_ADDRESS" not in os.environ:
-            quiet["_node_ip_address"] = "127.0.0.1"  # a cluster of this machine alone is nobody else's business
         try:
             self._ray.init(address, **({} if (address or "").startswith("ray://") else quiet))
         except (ConnectionError, RuntimeError, ValueError) as error:

@@ -19,7 +19,7 @@ GENERATOR = torch.Generator().manual_seed(0)
 X = torch.randn(500, 4, generator=GENERATOR)
 Y = (X.sum(1) > 0).long()
 TRAIN, JUDGES = (X[:400], Y[:400]), (X[400:], Y[400:])
-GIVEN: dict[str, Any] = {"epsilon": 4.0, "epochs": 1, "batch_size": 100, "seed": 6}
+GIVEN: dict[str, Any] = {"epsilon": 4.0, "epochs": 1, "batch_size": 60, "seed": 6}
 CHOICES = [{"lr": 1e-6}, {"lr": 1.0}]
 make = partial(nn.Linear, 4, 2)
 

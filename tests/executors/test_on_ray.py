@@ -50,13 +50,33 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("RAY_worker_niceness", "0")  # workers that give way to everybody get nowhere on a busy machine
         import ray
 
-        ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=10**8)
+        start(ray)
         yield
         ray.shutdown()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Ray lets go of its processes before they are over
             ray._private.worker._global_node = None
             gc.collect()
+
+
+def start(ray: Any, attempts: int = 10) -> None:
+    """Two workers; Ray gives up on itself after half a minute, which on a busy machine says nothing."""
+    for left in reversed(range(attempts)):
+        try:
+            ray.init(
+                "local",
+                num_cpus=2,
+                include_dashboard=False,
+                log_to_driver=False,
+                object_store_memory=10**8,
+                _node_ip_address="127.0.0.1",
+            )
+        except Exception:
+            ray.shutdown()
+            if not left:
+                raise
+        else:
+            return
 
 
 def on_ray(*todo: tuple[str, Any]) -> dict[str, Ended]:

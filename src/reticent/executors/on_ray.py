@@ -40,9 +40,11 @@ class OnRay:
 
     def _connect(self, address: str | None) -> None:
         quiet: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False, "logging_level": logging.ERROR}
+        if address in (None, "local") and "RAY_ADDRESS" not in os.environ:
+            quiet["_node_ip_address"] = "127.0.0.1"  # a cluster of this machine alone is nobody else's business
         try:
             self._ray.init(address, **({} if (address or "").startswith("ray://") else quiet))
-        except (ConnectionError, RuntimeError, ValueError) as error:
+        except Exception as error:  # Ray has no kind of its own for this
             raise SettingError(
                 f"no cluster of Ray answers at {address or os.environ.get('RAY_ADDRESS', 'this machine')}: start one "
                 f"(`ray start --head`) or give its address ({error})"

@@ -149,7 +149,7 @@ def test_a_row_for_each_printed_measure_attack_included(paper: str, tmp_path: Pa
     assert record.attacks is not None
     assert {"lira.auc", "population.balanced", "best.auc"} <= record.attacks.keys()
     assert (out / "runs" / "attacked-eps1-seed0" / "private" / "attack" / "attack.json").exists()
-    shadows = sorted(out.glob("runs/attacked-*/attack/shadow-*.npy"))
+    shadows = sorted(out.glob("runs/attacked-*/private/attack/shadow-*.safetensors"))
     times = {path: path.stat().st_mtime_ns for path in shadows}
     assert len(times) == 4
     (out / "runs" / "attacked-eps1-seed0" / "record.json").unlink()

@@ -68,7 +68,7 @@ def test_nothing_private_is_kept_beside_a_model(mine: Any, tmp_path: Path) -> No
     assert secret not in pickle.dumps(trained)
     assert pickle.loads(pickle.dumps(trained)).call is None
     assert "tensor(" not in repr(trained)
-    for file in (tmp_path / "a").iterdir():
+    for file in filter(Path.is_file, (tmp_path / "a").rglob("*")):
         assert secret not in file.read_bytes(), file.name
         if file.suffix in (".json", ".jsonl"):
             assert re.search(r"(?<![\w.])150(?![\w.])", file.read_text()) is None, file.name

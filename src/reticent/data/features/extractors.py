@@ -75,7 +75,7 @@ def features_of(x: Tensor, names: str) -> Tensor:
     torch.Size([2, 1, 8, 8])
     """
     rows = Examples(x, torch.zeros(len(x), dtype=torch.int64))
-    return extract(Dataset("new inputs", rows, None, 1, ""), names).train.x
+    return extract(Dataset("new inputs", rows, None, 2, ""), names).train.x
 
 
 def _named(name: str, dataset: Dataset) -> Extractor:

@@ -21,6 +21,7 @@ from reticent.results import read_result
 RETICENT = [sys.executable, "-c", "from reticent.cli import main; main()"]
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_by_its_folder_alone(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     said = ["train", "--data", "digits", "--epsilon", "3", "--epochs", "8", "--batch-size", "64", "--seed", "0"]

@@ -149,6 +149,7 @@ def test_time_is_known_only_if_every_cell_has_one(small: str) -> None:
     assert minutes_of([replace(cells[0], minutes=None), cells[1]], seeds=1, processes=1) is None
 
 
+@pytest.mark.slow
 def test_ours_stands_beside_the_papers(small: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
     arguments = (small, "--table", "1", "--cells", "*-eps3", "--seeds", "2", "--out", str(out), "--json")

@@ -63,6 +63,7 @@ def lines_of_rounds(out: Path) -> list[list[int]]:
     return [[json.loads(line)["round"] for line in file.read_text().splitlines()] for file in files]
 
 
+@pytest.mark.slow
 def test_after_kill_9_of_everything_the_same_call_ends_as_if_nothing_had_happened(tmp_path: Path, seen: Any) -> None:
     script = tmp_path / "sweep.py"
     script.write_text(SCRIPT.replace("{epochs}", repr(EPOCHS)))

@@ -80,6 +80,7 @@ def install(folder: Path) -> None:
     subprocess.run([*command, str(folder / "site"), str(wheel)], check=True)
 
 
+@pytest.mark.slow
 def test_a_package_brings_a_method_and_nothing_else_is_written(tmp_path: Path) -> None:
     install(tmp_path)
     paths = os.pathsep.join([str(tmp_path / "site"), *filter(None, [os.environ.get("PYTHONPATH")])])

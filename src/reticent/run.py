@@ -19,7 +19,7 @@ from reticent.budgets import DatasetBudget
 from reticent.checkpoint import Folder
 from reticent.describing import described_run
 from reticent.errors import BudgetSpent, ResumeError, SettingError
-from reticent.inside import Batch, Flat, Opening, Probe, RoundSettings, Task, readable
+from reticent.inside import Batch, Flat, Opening, Probe, Randomness, RoundSettings, Task, readable
 from reticent.inside.diagnostics import Diagnostics
 from reticent.inside.on_device import generator
 from reticent.inside.persons import by_person, loss_of, persons_in_words, unit_of
@@ -84,7 +84,7 @@ class Run:
         initial: Initial = None,
         dataset: DatasetBudget | None = None,
         scheduler: LRScheduler | None = None,
-        seed: int | None = None,
+        seed: int | Randomness | None = None,
         average_last: float = 0.0,
         max_physical_batch_size: int | None = None,
         probes: Batch | None = None,
@@ -128,7 +128,7 @@ class Run:
         folder, dataset = self._ranks.only(folder), self._ranks.only(dataset)  # the first writes, and charges
         with self._ranks.together():
             self._folder = Folder(Path(folder), resume=resume, seconds=checkpoint_seconds) if folder else None
-            self.bill = bill.reserving(dataset, folder, seeded=seed is not None)
+            self.bill = bill.reserving(dataset, folder, seeded=isinstance(seed, int))
         self.bill = replace(self.bill, run=self._ranks.share(lambda: self.bill.run))
         self._description = described_run(
             method,
@@ -136,7 +136,7 @@ class Run:
             self.loss,
             optimizer,
             scheduler,
-            seed=seed,
+            seed=seed if isinstance(seed, int) else None,
             generator=generator(self._task.flat.vector.device),
             parameters=self._task.flat.shapes(),
             average_last=self._average.share,

@@ -31,6 +31,7 @@ from reticent.loop import Loop
 from reticent.losses import LossLike, per_example
 from reticent.methods import Method, get
 from reticent.opening import opened
+from reticent.optimizers import together
 from reticent.origins import Initial, mark
 from reticent.outside import TailAverage
 from reticent.resuming import refuse_other_examples, rounds_begun
@@ -42,7 +43,8 @@ from reticent.usable import promises_of, refuse_on_ranks, refuse_unusable, warn_
 class Run:
     """A private training run: iterate over it, and each turn is one round.
 
-    The number of rounds, and with it the guarantee, is fixed before the first one. With a `folder` the run writes its
+    The number of rounds, and with it the guarantee, is fixed before the first one. A list of optimizers, each with its
+    part of the parameters, is moved by the same releases. With a `folder` the run writes its
     ledger and checkpoints there, and `resume=True` goes on exactly where a crash stopped it. `average_last` is the
     share of the planned rounds, the last, whose weights are averaged in the end (not if a filter ends the run early);
     `already` lists what was released of the same examples before, such as normalisation statistics, and is part of the
@@ -65,7 +67,7 @@ class Run:
     def __init__(
         self,
         model: nn.Module,
-        optimizer: Optimizer,
+        optimizer: Optimizer | Sequence[Optimizer],
         examples: Any,
         *,
         method: str | Method,
@@ -93,7 +95,7 @@ class Run:
         checkpoint_seconds: float = 30.0,
         private_diagnostics: bool = False,
     ):
-        self._ranks, model = here(), unwrapped(model)
+        self._ranks, model, optimizer = here(), unwrapped(model), together(optimizer)
         method = get(method) if isinstance(method, str) else method
         own, made_up, probes = readable(by_person(examples, groups, most_rows), model, probes)
         found, shares = sharded(own, shard, self._ranks, divided=not cut_up(model))

@@ -49,8 +49,9 @@ class Recalled:
         """Fetch the examples of a draw, and forget those of the one before."""
         found = {part.tobytes(): self.store.take(part) for part in parts(self.store, index)}
         self._kept = found
-        form = self.store.take(index[:0])
-        return joined(list(found.values()), form)
+        if len(found) == 1:
+            return next(iter(found.values()))
+        return joined(list(found.values()), self.store.take(index[:0]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,10 +5,10 @@ import argparse
 import numpy as np
 import torch
 import torch.nn as nn
-import torch.nn.functional as F
 import torch.optim as optim
 from opacus import PrivacyEngine
 from sklearn.datasets import load_digits
+from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
 
@@ -21,10 +21,10 @@ class SampleConvNet(nn.Module):
         self.fc2 = nn.Linear(32, 10)
 
     def forward(self, x):
-        x = F.max_pool2d(F.relu(self.conv1(x)), 2, 1)
-        x = F.max_pool2d(F.relu(self.conv2(x)), 2, 2)
+        x = functional.max_pool2d(functional.relu(self.conv1(x)), 2, 1)
+        x = functional.max_pool2d(functional.relu(self.conv2(x)), 2, 2)
         x = x.view(-1, 16 * 2 * 2)
-        return self.fc2(F.relu(self.fc1(x)))
+        return self.fc2(functional.relu(self.fc1(x)))
 
 
 def train(args, model, device, train_loader, optimizer, privacy_engine, epoch):

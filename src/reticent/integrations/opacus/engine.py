@@ -1,4 +1,4 @@
-"""The engine as an Opacus script calls it: model, optimizer and loader in, the same three out, and one run behind them."""
+"""The engine as an Opacus script calls it: model, optimizer and loader in, the same three out, one run behind them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from torch.optim import Optimizer
 from torch.utils.data import DataLoader
 
 from reticent.accounting import Budget, Event, Guarantee, price
-from reticent.accounting.adjacency import adjacency_of
 from reticent.errors import DataError, SettingError
 from reticent.inside import Randomness, RoundSettings
 from reticent.integrations.opacus.accountant import OpacusAccountant, least_noise, tally_of
@@ -232,7 +231,9 @@ def _refuse_unlike(
             "max_grad_norm the root of the sum of the squares of the layers' norms, the sensitivity is the same"
         )
     if not batch_first:
-        raise SettingError("batch_first=False: the first axis of every tensor must be the example; turn them in the dataset")
+        raise SettingError(
+            "batch_first=False: the first axis of every tensor must be the example; turn them in the dataset"
+        )
     if reduction not in ("mean", "sum"):
         raise SettingError(f"loss_reduction must be 'mean' or 'sum', not {reduction!r}")
     unknown = [name for name, value in others.items() if value not in (None, False, True)]

@@ -141,7 +141,9 @@ def wrapped(found: Any, note: Callable[[Tensor, tuple[object, ...]], Note], path
         return type(found)({key: wrapped(part, note, (*path, key)) for key, part in found.items()})  # type: ignore[call-arg]
     if isinstance(found, tuple | list) and not isinstance(found, torch.Size):
         parts = [wrapped(part, note, (*path, place)) for place, part in enumerate(found)]
-        named = isinstance(found, tuple) and (hasattr(found, "_fields") or type(found).__module__ == "torch.return_types")
+        named = isinstance(found, tuple) and (
+            hasattr(found, "_fields") or type(found).__module__ == "torch.return_types"
+        )
         if not named:
             return type(found)(parts)
         return type(found)(*parts) if hasattr(found, "_fields") else type(found)(parts)  # type: ignore[call-arg]
@@ -183,6 +185,7 @@ def notes_of(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: notes_of(part) for key, part in value.items()}
     if isinstance(value, tuple | list) and not isinstance(value, torch.Size):
-        return tuple(notes_of(part) for part in value) if isinstance(value, tuple) else [notes_of(part) for part in value]
+        return (
+            tuple(notes_of(part) for part in value) if isinstance(value, tuple) else [notes_of(part) for part in value]
+        )
     return value
-

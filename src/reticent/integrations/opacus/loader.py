@@ -1,4 +1,4 @@
-"""The loader as a loop iterates over it: the examples of the run's own draws, copied, as the user's loader reads them."""
+"""The loader as a loop iterates over it: the run's own draws, copied, as the user's loader reads them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, SequentialSampler, TensorDataset, default_collate
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    IterableDataset,
+    RandomSampler,
+    SequentialSampler,
+    TensorDataset,
+    default_collate,
+)
 
 from reticent.errors import DataError, SettingError
 from reticent.gradients.batches import map_tensors, tensors
@@ -67,9 +75,13 @@ def refuse_other_draws(loader: DataLoader[Any], *, poisson: bool) -> None:
             "states for them. Leave it out, and draws are Poisson"
         )
     if isinstance(loader.dataset, IterableDataset):
-        raise DataError("the dataset is iterable: a private draw must be able to pick any example; give a map-style one")
+        raise DataError(
+            "the dataset is iterable: a private draw must be able to pick any example; give a map-style one"
+        )
     if loader.batch_size is None or type(loader.batch_sampler) is not BatchSampler:
-        raise SettingError("the loader has a batch_sampler of its own, which a Poisson draw would replace: leave it out")
+        raise SettingError(
+            "the loader has a batch_sampler of its own, which a Poisson draw would replace: leave it out"
+        )
     sampler = loader.sampler
     if type(sampler) not in (RandomSampler, SequentialSampler) or getattr(sampler, "replacement", False):
         raise SettingError(
@@ -77,7 +89,9 @@ def refuse_other_draws(loader: DataLoader[Any], *, poisson: bool) -> None:
             "examples alike: leave out sampler= (for a part of the examples give a Subset of the dataset)"
         )
     if getattr(sampler, "_num_samples", None) is not None:
-        raise SettingError("the loader's sampler takes num_samples of the examples: give a Subset of the dataset instead")
+        raise SettingError(
+            "the loader's sampler takes num_samples of the examples: give a Subset of the dataset instead"
+        )
 
 
 def store_of(loader: DataLoader[Any]) -> Recalled:

@@ -94,7 +94,7 @@ class DPOptimizer(Optimizer):
         """Into the user's optimizer."""
         self.original_optimizer.load_state_dict(state_dict)
 
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
+    def add_param_group(self, param_group: dict[str, Any]) -> None:  # noqa: ARG002 - whatever is in it
         """Refused: the plan is for the parameters that there were."""
         raise SettingError("make_private with all parameters: a group cannot be added to a run that is planned")
 

@@ -103,7 +103,9 @@ class OwnLoop:
     def _hear(self, note: Note) -> None:
         """A loss was heard: it must be of the batch that was shown last, and only one."""
         if note.turn is not self._turn:
-            raise ModelError("the loss is of an earlier batch, whose step is over: each batch has one loss and one step")
+            raise ModelError(
+                "the loss is of an earlier batch, whose step is over: each batch has one loss and one step"
+            )
         if self._heard is not None:
             raise ModelError(
                 "backward() was called twice for one batch: add the losses up and call it once. For less memory, use "
@@ -163,5 +165,7 @@ class OwnLoop:
         program = self._program
         loss = self.terms.criterion if program is None or not program.operations else HeardLoss(program)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PrivacyWarning)  # of a plan that is open: `get_epsilon` tells what was spent
+            warnings.simplefilter(
+                "ignore", PrivacyWarning
+            )  # of a plan that is open: `get_epsilon` tells what was spent
             return self.terms.run(loss, self._keys, self.most)

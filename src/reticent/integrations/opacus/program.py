@@ -69,12 +69,12 @@ class Operation:
     scalar: bool = field(compare=False)
     """Whether the result was one number."""
 
-    def given(self, found: list[Any], rows: int) -> Any:
-        """What it gives from earlier results."""
+    def given(self, found: list[Any], rows: int, *before: Any) -> Any:
+        """What it gives from earlier results, and what comes before them."""
         args = (_filled(part, found, rows) for part in self.args)
         kwargs = {name: _filled(part, found, rows) for name, part in self.kwargs.items()}
         with nullcontext() if self.followed else torch.no_grad():
-            return self.function(*args, **kwargs)
+            return self.function(*before, *args, **kwargs)
 
 
 def _filled(value: Any, found: list[Any], rows: int) -> Any:
@@ -131,7 +131,7 @@ class Program:
             if operation.function is part_of_batch:
                 found.append(part_of_batch(batch, *operation.args))
             elif operation.function is called_model:
-                found.append(_Call(model, operation, rows, found).result())
+                found.append(operation.given(found, rows, model))
             else:
                 found.append(None if operation.scalar else operation.given(found, rows))
         return self._each(len(self.operations) - 1, found, rows)
@@ -141,8 +141,9 @@ class Program:
         for one in self.operations:
             uses = any(isinstance(part, Ref) and self._scalar(part) for part in (*one.args, *one.kwargs.values()))
             if uses and not (one.scalar and _name(one.function) in _LINEAR):
-                raise ModelError(f"one number of the whole batch goes into {_name(one.function)}, and mixes the "
-                                 f"examples. {REMEDY}")
+                raise ModelError(
+                    f"one number of the whole batch goes into {_name(one.function)}, and mixes the examples. {REMEDY}"
+                )
 
     # -- one number for the batch, taken apart -------------------------------------------------------------------
 
@@ -237,22 +238,6 @@ def _unreduced(operation: Operation, found: list[Any], rows: int) -> Tensor:
     return values.sum(1) / counted  # type: ignore[no-any-return]
 
 
-@dataclass(frozen=True)
-class _Call:
-    """A call of the model among the operations."""
-
-    model: nn.Module
-    operation: Operation
-    rows: int
-    found: list[Any]
-
-    def result(self) -> Any:
-        args = (_filled(part, self.found, self.rows) for part in self.operation.args)
-        kwargs = {name: _filled(part, self.found, self.rows) for name, part in self.operation.kwargs.items()}
-        with nullcontext() if self.operation.followed else torch.no_grad():
-            return self.model(*args, **kwargs)
-
-
 class _Writer:
     """Puts notes into a list, each once."""
 
@@ -279,8 +264,8 @@ class _Writer:
         if isinstance(value, Tensor):
             if value.requires_grad:
                 raise ModelError(
-                    f"the loss uses a parameter beside the model ({_name(note.function)}): for a penalty on weights use "
-                    f"the optimizer's weight_decay. {REMEDY}"
+                    f"the loss uses a parameter beside the model ({_name(note.function)}): for a penalty on weights "
+                    f"use the optimizer's weight_decay. {REMEDY}"
                 )
             return Constant(value.detach().clone())
         if isinstance(value, Mapping):

@@ -16,7 +16,9 @@ class BatchMemoryManager:
     """
 
     def __init__(self, *, data_loader: DPDataLoader, max_physical_batch_size: int, optimizer: DPOptimizer):
-        require(max_physical_batch_size >= 1, f"max_physical_batch_size must be 1 or more, not {max_physical_batch_size}")
+        require(
+            max_physical_batch_size >= 1, f"max_physical_batch_size must be 1 or more, not {max_physical_batch_size}"
+        )
         self._loader, self._most, self._optimizer = data_loader, max_physical_batch_size, optimizer
         self._before: int | None = None
 

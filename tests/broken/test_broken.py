@@ -10,6 +10,8 @@ import broken_checks
 import broken_mutants
 import budget_checks
 import budget_mutants
+import clip_checks
+import clip_mutants
 import file_checks
 import file_mutants
 import guard_checks
@@ -43,6 +45,7 @@ KINDS = (
     (ahead_checks, ahead_mutants),
     (rank_checks, rank_mutants),
     (opacus_checks, opacus_mutants),
+    (clip_checks, clip_mutants),
 )
 MUTANTS = [mutant for _, mutants in KINDS for mutant in mutants.MUTANTS]
 CHECKS = [check for checks, _ in KINDS for check in checks.CHECKS]

@@ -79,13 +79,20 @@ def test_a_dropped_candidate_leaves_nothing_in_either(blobs: tuple[Tensor, Tenso
 
 
 def test_what_belongs_to_two_or_to_none_is_refused(blobs: tuple[Tensor, Tensor]) -> None:
-    model = TwoParts()
+    model, method = TwoParts(), dpsgd(noise_multiplier=1.0)
     sgd = torch.optim.SGD(model.parameters(), lr=0.1)
     with pytest.raises(SettingError, match="belongs to two optimizers"):
         Together([sgd, torch.optim.SGD(model.side.parameters(), lr=0.1)])
     with pytest.raises(SettingError, match="does not hold the trainable parameter"):
-        Run(model, [torch.optim.SGD(model.side.parameters(), lr=0.1)], blobs, loss=two_losses, method=dpsgd(noise_multiplier=1.0),
-            batch_size=10, rounds=1, budget=None)  # fmt: skip
+        Run(
+            model,
+            [torch.optim.SGD(model.side.parameters(), lr=0.1)],
+            blobs,
+            loss=two_losses,
+            method=method,
+            batch_size=10,
+            rounds=1,
+        )
 
 
 def test_a_small_private_gan() -> None:

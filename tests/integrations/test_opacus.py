@@ -406,3 +406,17 @@ def test_nothing_in_a_checkpoint_is_run(tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(Exception, match=r"weights_only|Unsupported"):
         PrivacyEngine().load_checkpoint(tmp_path / "run.pt", module=nn.Linear(1, 1))
     assert not (tmp_path / "touched").exists()
+
+
+def test_a_guarantee_counts_what_was_before_and_what_may_still_come() -> None:
+    from reticent.accounting import Gaussian, Subsampled, epsilon
+
+    engine = PrivacyEngine()
+    engine.accountant.load_state_dict({"history": [(2.0, 0.25, 6)]})
+    model, optimizer, loader = private(engine=engine, noise_multiplier=2.0, epochs=2)
+    for x, y in loader:
+        plain(model, x, y).backward()
+        optimizer.step()
+        break
+    assert engine.get_epsilon(1e-3) == epsilon({Subsampled(0.25, Gaussian(2.0)): 7}, 1e-3, accountant="pld")
+    assert engine.guarantee(1e-3).epsilon == epsilon({Subsampled(0.25, Gaussian(2.0)): 14}, 1e-3)

@@ -38,6 +38,9 @@ class Said:
         self.calls: list[tuple[str, Any]] = []
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+
         def call(*args: Any, **kwargs: Any) -> Any:
             self.calls.append((name, (args, kwargs)))
             return None if name == "active_run" else self

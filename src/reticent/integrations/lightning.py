@@ -89,7 +89,7 @@ class PrivateTraining(LightningModule):
                 "loss": heard,
                 **settings,
             }
-            return Run(copy.copy(self).train(), optimizer, examples, budget=budget, delta=bound, **said)  # type: ignore[arg-type]
+            return Run(copy.copy(self).train(), optimizer, examples, epochs=epochs, budget=budget, delta=bound, **said)
 
         self._protected = made
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from torch import Generator, Tensor, nn
 from torch.optim import Optimizer
 from torch.utils.data import DataLoader
 
-from reticent.accounting import Budget, Event, Guarantee, price
+from reticent.accounting import Adjacency, Budget, Event, Guarantee, price
 from reticent.errors import DataError, SettingError
 from reticent.inside import Randomness, RoundSettings
 from reticent.integrations.opacus.accountant import OpacusAccountant, least_noise, tally_of
@@ -67,7 +68,6 @@ class PrivacyEngine:
         self.accountant = OpacusAccountant(accountant)
         self.secure_mode = secure_mode  # noise is always made from a secret key on a lattice: there is no other mode
         self._loops: list[OwnLoop] = []
-        self._open = True
 
     def make_private(
         self,
@@ -101,7 +101,6 @@ class PrivacyEngine:
         steps = steps_in(data_loader, public)
         settings = RoundSettings(public, public / steps, max_grad_norm, noise_multiplier)
         rounds = math.ceil((MOST_EPOCHS if epochs is None else epochs) * steps)
-        self._open = self._open and epochs is None
         method = dpsgd(noise_multiplier=noise_multiplier, max_grad_norm=max_grad_norm)
         method = method if loss_reduction == "mean" else replace(method, direction=Summed())
         before = tuple(self._already())
@@ -129,7 +128,7 @@ class PrivacyEngine:
         seed = None if noise_generator is None else noise_generator.initial_seed()
         keys = Randomness.fresh() if seed is None else Randomness.from_seed(seed)
         reduction: Any = loss_reduction
-        terms = Terms(inner, own, examples, method, settings, rounds, reduction, criterion, run)
+        terms = Terms(inner, own, examples, method, settings, rounds, epochs is not None, reduction, criterion, run)
         loop = OwnLoop(terms, keys)
         self._loops.append(loop)
         self.accountant.follow(lambda: None if loop.run is None else loop.run.ledger)
@@ -164,18 +163,18 @@ class PrivacyEngine:
 
     def guarantee(self, delta: float) -> Guarantee:
         """What may be said of the model now, and what that takes for granted; the tightest price that is proved."""
-        loops = [loop for loop in self._loops if loop.run is not None]
-        if not loops or loops[-1].run is None:
+        begun = [(loop.run, loop.terms.planned) for loop in self._loops if loop.run is not None]
+        if not begun:
             raise SettingError("nothing was released yet: take a step, and ask then")
-        run = loops[-1].run
-        rounds = run.number if self._open else run.plan.rounds
-        events = tally_of([*self.accountant.history])
-        if not self._open:
-            events = {**events, **run.plan.tally()}
-        cost = price(events, delta, adjacency=run.plan.adjacency)
-        seeded = run.guarantee().seeded
-        assumes = (OWN_LOOP, *((OPEN_PLAN,) if self._open else ()))
-        return replace(run.plan, rounds=rounds, price=cost).guarantee(seeded=seeded, assumes=assumes)
+        events = Counter(tally_of(self.accountant.history))
+        for one, planned in begun:
+            if planned:
+                events.update(one.plan.tally(one.plan.rounds - len(one.ledger)))  # what may still come is in the promise
+        run, adjacency = begun[-1][0], _weakest([one.plan.adjacency for one, _ in begun])
+        cost = price(events, delta, adjacency=adjacency)
+        assumes = (OWN_LOOP, *(() if all(planned for _, planned in begun) else (OPEN_PLAN,)))
+        seeded = any(one.guarantee().seeded for one, _ in begun)
+        return replace(run.plan, price=cost).guarantee(seeded=seeded, assumes=assumes)
 
     def _already(self) -> list[Event]:
         return [event for event, count in tally_of(self.accountant.history).items() for _ in range(count)]
@@ -219,6 +218,11 @@ class PrivacyEngine:
         if optimizer is not None and "optimizer_state_dict" in told:
             optimizer.load_state_dict(told["optimizer_state_dict"])
         return told
+
+
+def _weakest(found: list[Adjacency]) -> Adjacency:
+    """What all runs promise together: add-or-remove only if every one of them does."""
+    return "zero-out" if "zero-out" in found else found[0]
 
 
 def _refuse_unlike(

@@ -48,6 +48,8 @@ class Terms:
     method: Method
     settings: RoundSettings
     rounds: int
+    planned: bool
+    """Whether the rounds were said beforehand; else they are a limit."""
     reduction: Kind
     criterion: Callable[..., Any] | None
     run: Callable[..., Run]
@@ -157,9 +159,9 @@ class OwnLoop:
     def _released(self) -> None:
         if self.run is None:
             self.run = self._made()
-        self.run.step()
         if self.run.plan.settings != self.terms.settings:
             raise ReticentError("the run draws by other numbers than the loop was shown: this must not happen")
+        self.run.step()
 
     def _made(self) -> Run:
         program = self._program

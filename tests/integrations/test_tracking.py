@@ -36,6 +36,7 @@ class Said:
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, Any]] = []
+        self.config = self
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

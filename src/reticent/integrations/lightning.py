@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import sys
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from pytorch_lightning import LightningModule
@@ -23,6 +22,7 @@ from reticent.inside import Batch, readable
 from reticent.integrations.opacus.listening import (
     Note,
     Turn,
+    Value,
     called_model,
     notes_of,
     part_of_batch,
@@ -52,7 +52,7 @@ class PrivateTraining(LightningModule):
 
     def protect(
         self,
-        examples: Any,
+        examples: Value,
         *,
         epsilon: float | None = None,
         delta: float | None = None,
@@ -61,7 +61,7 @@ class PrivateTraining(LightningModule):
         size: int | None = None,
         method: str | Method = "dpsgd",
         loss: LossLike = None,
-        **settings: Any,
+        **settings: Value,
     ) -> None:
         """Say what is trained on, and for how much: examples as `rt.fit` takes them, or a DataLoader."""
         if isinstance(examples, DataLoader):
@@ -107,7 +107,7 @@ class PrivateTraining(LightningModule):
             raise SettingError("call protect(examples, epsilon=..., epochs=...) before the trainer's fit")
         return DataLoader(range(self._rounds_an_epoch), batch_size=None)  # type: ignore[arg-type]
 
-    def configure_optimizers(self) -> Any:
+    def configure_optimizers(self) -> Value:
         """The optimizer of your module, whose steps are rounds; its schedules are stepped as it says."""
         found = super().configure_optimizers()
         self._schedules: list[tuple[LRScheduler, str]] = []
@@ -119,9 +119,9 @@ class PrivateTraining(LightningModule):
                 )
         return RoundOptimizer(optimizer, self)
 
-    def training_step(self, batch: Any, batch_idx: int) -> None:  # noqa: ARG002 - the vault draws by itself
+    def training_step(self, batch: Value, batch_idx: int) -> None:  # noqa: ARG002 - the vault draws by itself
         """One round; after the last one the trainer is told to stop."""
-        optimizer: Any = self.optimizers()
+        optimizer: Value = self.optimizers()
         if self.private_run is not None and self.private_run.over:
             self.trainer.should_stop = True
             return
@@ -135,7 +135,7 @@ class PrivateTraining(LightningModule):
         super().on_train_epoch_end()
         self._turn_schedules("epoch")
 
-    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+    def on_load_checkpoint(self, checkpoint: dict[str, Value]) -> None:
         """Refuse to go on from a checkpoint that knows nothing of the releases before it."""
         if self._protected is not None and self.trainer.state.fn == "fit":
             raise SettingError(
@@ -166,14 +166,14 @@ class RoundOptimizer(Optimizer):
         self.__dict__.update(optimizer.__dict__)
         self.original_optimizer, self._module = optimizer, module
 
-    def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]
+    def step(self, closure: Callable[[], Value] | None = None) -> None:  # type: ignore[override]
         """One private round."""
         if closure is not None:
             closure()
         self._module._round(self.original_optimizer)
 
 
-def _single(found: Any, schedules: list[tuple[LRScheduler, str]]) -> Optimizer:
+def _single(found: Value, schedules: list[tuple[LRScheduler, str]]) -> Optimizer:
     """The one optimizer of what `configure_optimizers` gave, and its schedules with when they are stepped."""
     if isinstance(found, dict):
         config = found.get("lr_scheduler")
@@ -190,13 +190,13 @@ def _single(found: Any, schedules: list[tuple[LRScheduler, str]]) -> Optimizer:
     return found
 
 
-def _rehearsed(module: LightningModule, step: Callable[..., Any], rows: Batch) -> Program:
+def _rehearsed(module: LightningModule, step: Callable[..., Value], rows: Batch) -> Program:
     """How a module's training_step makes its loss of a batch: asked on made-up rows, which tell nothing."""
     turn, logged = Turn(rows_in(rows), lambda _note: None), []
     given = wrapped(rows, lambda value, path: Note(part_of_batch, path, {}, turn, tuple(value.shape)))
     inner = module.forward
 
-    def forward(*args: Any, **kwargs: Any) -> Any:
+    def forward(*args: Value, **kwargs: Value) -> Value:
         with torch.no_grad():
             answer = inner(*plain(args), **plain(kwargs))
         made = Note(called_model, notes_of(args), notes_of(kwargs), turn, (-1,), torch.is_grad_enabled())

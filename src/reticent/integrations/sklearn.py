@@ -6,7 +6,7 @@ import copy
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import torch
@@ -25,7 +25,10 @@ from reticent.trained import Trained
 Model = nn.Module | Callable[[int, int], nn.Module] | None
 """A network, which is copied; what makes one of (features, outputs); or a linear one."""
 
-Array = NDArray[Any]
+Given: TypeAlias = Any
+"""What scikit-learn calls X, y or random_state: whatever its own checks let pass."""
+
+Array = NDArray[Given]
 SEVERAL = (
     "cross-validation and searches fit a private model for every fold and setting, and each of them spends its epsilon "
     "of the examples it is given: k folds cost an example up to k - 1 times as much, and a guarantee says nothing of a "
@@ -60,8 +63,8 @@ class _PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         lr: float | None = None,
         method: str = "dpsgd",
         size: int | None = None,
-        loss: Any = None,
-        random_state: Any = None,
+        loss: Given = None,
+        random_state: Given = None,
     ):
         self.model = model
         self.epsilon = epsilon
@@ -101,7 +104,7 @@ class _PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             raise SettingError("model must be a network, or make one of (features, outputs)")
         return made
 
-    def _outputs(self, x: Any) -> torch.Tensor:
+    def _outputs(self, x: Given) -> torch.Tensor:
         check_is_fitted(self, "trained_")
         x = validate_data(self, x, reset=False, dtype=np.float64)
         return self.trained_.predict(torch.as_tensor(x, dtype=torch.float32))
@@ -127,9 +130,9 @@ class PrivateClassifier(ClassifierMixin, _PrivateEstimator):  # type: ignore[mis
         lr: float | None = None,
         method: str = "dpsgd",
         size: int | None = None,
-        classes: Sequence[Any] | None = None,
-        loss: Any = None,
-        random_state: Any = None,
+        classes: Sequence[Given] | None = None,
+        loss: Given = None,
+        random_state: Given = None,
     ):
         super().__init__(
             model,
@@ -145,7 +148,7 @@ class PrivateClassifier(ClassifierMixin, _PrivateEstimator):  # type: ignore[mis
         )
         self.classes = classes
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Given, y: Given) -> Self:
         x, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
         self.classes_ = np.unique(y if self.classes is None else np.asarray(self.classes))
@@ -155,16 +158,16 @@ class PrivateClassifier(ClassifierMixin, _PrivateEstimator):  # type: ignore[mis
             raise SettingError("some labels are not among the classes that were declared")
         return self._fitted(x, np.searchsorted(self.classes_, y), len(self.classes_), "cross_entropy")
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Given) -> Array:
         """The outputs of the network; of two classes, how much the second is above the first."""
         found = self._outputs(X).numpy()
         return found[:, 1] - found[:, 0] if len(self.classes_) == 2 else found
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Given) -> Array:
         """The chance of each class, by the network's outputs."""
         return torch.softmax(self._outputs(X).double(), 1).numpy()
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Given) -> Array:
         """The class of each row."""
         found: Array = self.classes_[self._outputs(X).argmax(1).numpy()]
         return found
@@ -178,11 +181,11 @@ class PrivateRegressor(RegressorMixin, _PrivateEstimator):  # type: ignore[misc]
     (2,)
     """
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Given, y: Given) -> Self:
         x, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         return self._fitted(x, np.asarray(y, np.float32), 1, "mse")
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Given) -> Array:
         """The value of each row."""
         return self._outputs(X).double().numpy().reshape(-1)
 

@@ -98,6 +98,11 @@ class OpacusAccountant:
         self._brought: list[Line] = []
         self._ledgers: list[Callable[[], Ledger | None]] = []
 
+    @property
+    def brought(self) -> bool:
+        """Whether a part of the history comes from a checkpoint."""
+        return bool(self._brought)
+
     def follow(self, ledger: Callable[[], Ledger | None]) -> None:
         """Count what is written into a ledger from now on: nothing else is counted, nor can be forgotten."""
         self._ledgers.append(ledger)

@@ -8,17 +8,17 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Generator, Tensor, nn
 from torch.optim import Optimizer
 from torch.utils.data import DataLoader
 
-from reticent.accounting import Adjacency, Budget, Event, Guarantee, price
+from reticent.accounting import Budget, Event, Guarantee, price
 from reticent.errors import DataError, SettingError
 from reticent.inside import Randomness, RoundSettings
 from reticent.integrations.opacus.accountant import OpacusAccountant, least_noise, tally_of
+from reticent.integrations.opacus.listening import Value
 from reticent.integrations.opacus.loader import DPDataLoader, refuse_other_draws, say_draws, steps_in, store_of
 from reticent.integrations.opacus.module import GradSampleModule
 from reticent.integrations.opacus.optimizer import DPOptimizer
@@ -32,7 +32,7 @@ MOST_EPOCHS = 1000
 """A script that does not say how long it trains is planned for no more than this."""
 OPEN_PLAN = "the number of steps was fixed without looking at the examples: it was not told beforehand"
 
-Returned = tuple[Any, ...]
+Returned = tuple[Value, ...]
 
 
 @dataclass(frozen=True)
@@ -74,10 +74,10 @@ class PrivacyEngine:
         *,
         module: nn.Module,
         optimizer: Optimizer,
-        data_loader: DataLoader[Any],
+        data_loader: DataLoader[Value],
         noise_multiplier: float,
         max_grad_norm: float,
-        criterion: Callable[..., Any] | None = None,
+        criterion: Callable[..., Value] | None = None,
         batch_first: bool = True,
         loss_reduction: str = "mean",
         poisson_sampling: bool = True,
@@ -86,7 +86,7 @@ class PrivacyEngine:
         grad_sample_mode: str = "hooks",
         epochs: float | None = None,
         size: int | None = None,
-        **others: Any,
+        **others: Value,
     ) -> Returned:
         """Model, optimizer and loader whose loop is private; `epochs` fixes its length, `size` declares the examples.
 
@@ -127,7 +127,7 @@ class PrivacyEngine:
 
         seed = None if noise_generator is None else noise_generator.initial_seed()
         keys = Randomness.fresh() if seed is None else Randomness.from_seed(seed)
-        reduction: Any = loss_reduction
+        reduction: Value = loss_reduction
         terms = Terms(inner, own, examples, method, settings, rounds, epochs is not None, reduction, criterion, run)
         loop = OwnLoop(terms, keys)
         self._loops.append(loop)
@@ -141,12 +141,12 @@ class PrivacyEngine:
         *,
         module: nn.Module,
         optimizer: Optimizer,
-        data_loader: DataLoader[Any],
+        data_loader: DataLoader[Value],
         target_epsilon: float,
         target_delta: float,
         epochs: float,
         size: int | None = None,
-        **settings: Any,
+        **settings: Value,
     ) -> Returned:
         """The same with the least noise that keeps (target_epsilon, target_delta) for so many epochs."""
         refuse_other_draws(data_loader, poisson=settings.get("poisson_sampling", True))
@@ -167,11 +167,12 @@ class PrivacyEngine:
         if not begun:
             raise SettingError("nothing was released yet: take a step, and ask then")
         events = Counter(tally_of(self.accountant.history))
-        for one, planned in begun:
+        for one, planned in begun:  # what may still come is a part of the promise
             if planned:
-                events.update(one.plan.tally(one.plan.rounds - len(one.ledger)))  # what may still come is in the promise
-        run, adjacency = begun[-1][0], _weakest([one.plan.adjacency for one, _ in begun])
-        cost = price(events, delta, adjacency=adjacency)
+                events.update(one.plan.tally(one.plan.rounds - len(one.ledger)))
+        run, found = begun[-1][0], [one.plan.adjacency for one, _ in begun]
+        counted = "zero-out" in found or self.accountant.brought  # of a file nobody knows where its numbers come from
+        cost = price(events, delta, adjacency="zero-out" if counted else found[0])
         assumes = (OWN_LOOP, *(() if all(planned for _, planned in begun) else (OPEN_PLAN,)))
         seeded = any(one.guarantee().seeded for one, _ in begun)
         return replace(run.plan, price=cost).guarantee(seeded=seeded, assumes=assumes)
@@ -195,11 +196,11 @@ class PrivacyEngine:
         *,
         module: nn.Module,
         optimizer: Optimizer | None = None,
-        checkpoint_dict: Mapping[str, Any] | None = None,
-        **_settings: Any,
+        checkpoint_dict: Mapping[str, Value] | None = None,
+        **_settings: Value,
     ) -> None:
         """Write weights, optimizer and history into one file, in the form that Opacus reads too."""
-        told: dict[str, Any] = dict(checkpoint_dict or {})
+        told: dict[str, Value] = dict(checkpoint_dict or {})
         told["module_state_dict"] = module.state_dict()
         told["privacy_accountant_state_dict"] = self.accountant.state_dict()
         if optimizer is not None:
@@ -207,8 +208,8 @@ class PrivacyEngine:
         torch.save(told, path)
 
     def load_checkpoint(
-        self, path: str | Path, *, module: nn.Module, optimizer: Optimizer | None = None, **_settings: Any
-    ) -> dict[str, Any]:
+        self, path: str | Path, *, module: nn.Module, optimizer: Optimizer | None = None, **_settings: Value
+    ) -> dict[str, Value]:
         """Read such a file, Opacus' own as well: what it says was released counts from then on."""
         told = torch.load(path, map_location="cpu", weights_only=True)
         if not isinstance(told, dict) or "privacy_accountant_state_dict" not in told:
@@ -220,13 +221,8 @@ class PrivacyEngine:
         return told
 
 
-def _weakest(found: list[Adjacency]) -> Adjacency:
-    """What all runs promise together: add-or-remove only if every one of them does."""
-    return "zero-out" if "zero-out" in found else found[0]
-
-
 def _refuse_unlike(
-    clipping: str, batch_first: bool, reduction: str, max_grad_norm: object, others: Mapping[str, Any]
+    clipping: str, batch_first: bool, reduction: str, max_grad_norm: object, others: Mapping[str, Value]
 ) -> None:
     """Refuse what would silently become something else."""
     if clipping != "flat" or isinstance(max_grad_norm, list | tuple):

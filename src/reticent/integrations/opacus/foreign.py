@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from reticent.accounting import Guarantee, price
+from reticent.accounting import Event, Guarantee, price
 from reticent.accounting.events import Gaussian
 from reticent.accounting.guarantee import round_up
 from reticent.errors import DataError
@@ -58,7 +57,7 @@ def if_shuffled(history: list[Line], delta: float) -> float:
     >>> if_shuffled([(2.0, 0.1, 25)], 1e-5) == price({Gaussian(2.0): 3}, 1e-5).epsilon
     True
     """
-    epochs: dict[Any, int] = {}
+    epochs: dict[Event, int] = {}
     for noise, rate, steps in history:
         epochs[Gaussian(noise)] = epochs.get(Gaussian(noise), 0) + math.ceil(steps * rate - 1e-9)
     return price(epochs, delta).epsilon

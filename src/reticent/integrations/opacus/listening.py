@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import torch
 from torch import Tensor
 
 from reticent.errors import ModelError
+
+Value: TypeAlias = Any
+"""Whatever a loop calculates with: tensors, containers of them, numbers, models' answers."""
 
 Hear = Callable[["Note"], None]
 
@@ -30,9 +33,9 @@ class Turn:
 class Note:
     """One operation: a function and its arguments, among them the notes of what they were made by."""
 
-    function: Callable[..., Any]
-    args: tuple[Any, ...]
-    kwargs: Mapping[str, Any]
+    function: Callable[..., Value]
+    args: tuple[Value, ...]
+    kwargs: Mapping[str, Value]
     turn: Turn
     shape: tuple[int, ...]
     followed: bool = True
@@ -41,19 +44,19 @@ class Note:
     """Why a loss cannot be made of it."""
 
 
-def part_of_batch(batch: Any, *path: object) -> Any:
+def part_of_batch(batch: Value, *path: object) -> Value:
     """The part of a batch at a path: what every list of operations begins with."""
     for key in path:
         batch = batch[key]
     return batch
 
 
-def picked(several: Any, *path: Any) -> Any:
+def picked(several: Value, *path: Value) -> Value:
     """One of several results."""
     return part_of_batch(several, *path)
 
 
-def called_model(model: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def called_model(model: Callable[..., Value], *args: Value, **kwargs: Value) -> Value:
     """A call of the model itself."""
     return model(*args, **kwargs)
 
@@ -77,8 +80,8 @@ class Heard(Tensor):
 
     @classmethod
     def __torch_function__(
-        cls, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
+        cls, func: Callable[..., Value], types: Value, args: tuple[Value, ...] = (), kwargs: Value = None
+    ) -> Value:
         """Do it, and write it down."""
         kwargs = kwargs or {}
         with torch._C.DisableTorchFunctionSubclass():
@@ -98,30 +101,30 @@ class Heard(Tensor):
             turn.looked = True
         return found
 
-    def backward(self, *args: Any, **kwargs: Any) -> None:
+    def backward(self, *args: Value, **kwargs: Value) -> None:
         """Let the engine hear of the loss; gradients are taken in the private step."""
         if args or kwargs.get("gradient") is not None or kwargs.get("inputs") is not None:
             raise ModelError("loss.backward() is heard without arguments: add losses up and call it once")
         self.note.turn.hear(self.note)
 
 
-def edits(name: str, kwargs: Mapping[str, Any]) -> bool:
+def edits(name: str, kwargs: Mapping[str, Value]) -> bool:
     """Whether a function changes what it is given."""
     inplace = name.endswith("_") and not name.endswith("__") and name not in _PLAIN
     return inplace or kwargs.get("out") is not None or kwargs.get("inplace") is True
 
 
 def _noted(
-    func: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
+    func: Callable[..., Value],
+    args: tuple[Value, ...],
+    kwargs: Mapping[str, Value],
     turn: Turn,
     value: Tensor,
     flaw: str = "",
     path: tuple[object, ...] = (),
 ) -> Note:
     shape, followed = tuple(value.shape), torch.is_grad_enabled()
-    made = Note(func, notes_of(args), cast("dict[str, Any]", notes_of(kwargs)), turn, shape, followed, flaw)
+    made = Note(func, notes_of(args), cast("dict[str, Value]", notes_of(kwargs)), turn, shape, followed, flaw)
     return Note(picked, (made, *path), {}, turn, shape, followed) if path else made
 
 
@@ -133,7 +136,7 @@ def noted(value: Tensor, note: Note) -> Heard:
     return found
 
 
-def wrapped(found: Any, note: Callable[[Tensor, tuple[object, ...]], Note], path: tuple[object, ...] = ()) -> Any:
+def wrapped(found: Value, note: Callable[[Tensor, tuple[object, ...]], Note], path: tuple[object, ...] = ()) -> Value:
     """Every tensor in what a function gave, with a note of its own."""
     if isinstance(found, Tensor):
         return noted(found, note(found, path))
@@ -150,7 +153,7 @@ def wrapped(found: Any, note: Callable[[Tensor, tuple[object, ...]], Note], path
     return found
 
 
-def plain(value: Any) -> Any:
+def plain(value: Value) -> Value:
     """The same without notes."""
     if isinstance(value, Heard):
         with torch._C.DisableTorchFunctionSubclass():
@@ -162,12 +165,12 @@ def plain(value: Any) -> Any:
     return value
 
 
-def turn_of(*values: Any) -> Turn | None:
+def turn_of(*values: Value) -> Turn | None:
     """The turn that some of the values belong to, if one does."""
     return next((one.note.turn for one in _heard_in(values)), None)
 
 
-def _heard_in(value: Any) -> Any:
+def _heard_in(value: Value) -> Value:
     if isinstance(value, Heard):
         yield value
     elif isinstance(value, Mapping):
@@ -178,7 +181,7 @@ def _heard_in(value: Any) -> Any:
             yield from _heard_in(part)
 
 
-def notes_of(value: Any) -> Any:
+def notes_of(value: Value) -> Value:
     """Arguments with notes in the place of what they tell of."""
     if isinstance(value, Heard):
         return value.note

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from torch.utils.data import (
     BatchSampler,
@@ -22,6 +21,7 @@ from reticent.gradients.batches import map_tensors, tensors
 from reticent.inside import Batch, Store, as_store
 from reticent.inside.ahead import Ahead
 from reticent.inside.shown import Recalled
+from reticent.integrations.opacus.listening import Value
 from reticent.integrations.opacus.own_loop import OwnLoop
 
 SEEN = 64
@@ -31,7 +31,7 @@ SEEN = 64
 class DPDataLoader:
     """A loader of Opacus' shape: as many batches an epoch as the user's has, each a Poisson draw."""
 
-    def __init__(self, loader: DataLoader[Any], loop: OwnLoop, steps: int):
+    def __init__(self, loader: DataLoader[Value], loop: OwnLoop, steps: int):
         self.dataset, self.batch_size = loader.dataset, loader.batch_size
         self.collate_fn, self.num_workers = loader.collate_fn, loader.num_workers
         self.sample_rate = 1 / steps
@@ -49,8 +49,8 @@ class DPDataLoader:
 class Rows:
     """The records of a dataset, each as the user's collate function makes a batch of it alone."""
 
-    dataset: Any
-    collate: Callable[[list[Any]], Batch]
+    dataset: Value
+    collate: Callable[[list[Value]], Batch]
 
     def __len__(self) -> int:
         return len(self.dataset)
@@ -59,13 +59,13 @@ class Rows:
         return map_tensors(self.collate([self.dataset[number]]), lambda part: part[0])
 
 
-def steps_in(loader: DataLoader[Any], size: int) -> int:
+def steps_in(loader: DataLoader[Value], size: int) -> int:
     """How many batches the loader would make of so many examples."""
     batch = loader.batch_size or 1
     return max(1, size // batch if loader.drop_last else -(-size // batch))
 
 
-def refuse_other_draws(loader: DataLoader[Any], *, poisson: bool) -> None:
+def refuse_other_draws(loader: DataLoader[Value], *, poisson: bool) -> None:
     """Refuse what cannot be replaced by Poisson draws without changing who takes part."""
     if not isinstance(loader, DataLoader):
         raise SettingError(f"data_loader is a {type(loader).__name__}: give the torch.utils.data.DataLoader")
@@ -94,9 +94,9 @@ def refuse_other_draws(loader: DataLoader[Any], *, poisson: bool) -> None:
         )
 
 
-def store_of(loader: DataLoader[Any]) -> Recalled:
+def store_of(loader: DataLoader[Value]) -> Recalled:
     """The examples as the loader reads them."""
-    examples: Any = loader.dataset
+    examples: Value = loader.dataset
     if type(examples) is TensorDataset and loader.collate_fn is default_collate:
         examples = examples.tensors
     elif loader.collate_fn is not default_collate:
@@ -115,7 +115,7 @@ def _refuse_ragged(examples: Rows) -> None:
         )
 
 
-def say_draws(loader: DataLoader[Any], steps: int) -> None:
+def say_draws(loader: DataLoader[Value], steps: int) -> None:
     """One line about what became of the sampler."""
     print(
         f"reticent: the loader's batches of {loader.batch_size} become Poisson draws: every example by a coin of its "

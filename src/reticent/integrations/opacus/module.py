@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from reticent.gradients.batches import map_tensors
 from reticent.inside.guard import Guard
-from reticent.integrations.opacus.listening import Note, called_model, notes_of, picked, plain, turn_of, wrapped
+from reticent.integrations.opacus.listening import Note, Value, called_model, notes_of, picked, plain, turn_of, wrapped
 
 PREFIX = "_module."
 
@@ -22,12 +21,12 @@ class GradSampleModule(nn.Module):
     ['_module.weight', '_module.bias']
     """
 
-    def __init__(self, module: nn.Module, *_args: Any, **_settings: Any):
+    def __init__(self, module: nn.Module, *_args: Value, **_settings: Value):
         super().__init__()
         self._module = module
         self._watch: Guard | None = None
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
+    def forward(self, *args: Value, **kwargs: Value) -> Value:
         """What the model answers; of a private batch without gradients, which the private step takes by itself."""
         turn = turn_of(args, kwargs)
         if turn is None:
@@ -44,13 +43,13 @@ class GradSampleModule(nn.Module):
 
         return wrapped(answer, note)
 
-    def _answer(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], rows: int) -> Any:
+    def _answer(self, args: tuple[Value, ...], kwargs: Mapping[str, Value], rows: int) -> Value:
         if rows:
             return self._module(*args, **kwargs)
         one = map_tensors((args, dict(kwargs)), _one_row)  # few models answer for no rows
         return map_tensors(self._module(*one[0], **one[1]), lambda part: part[:0])
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Value:
         """What the model has."""
         try:
             return super().__getattr__(name)
@@ -61,7 +60,7 @@ class GradSampleModule(nn.Module):
         """The model itself."""
         return self._module
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
+    def load_state_dict(self, state_dict: Mapping[str, Value], *args: Value, **kwargs: Value) -> Value:
         """Load weights by names with the prefix or without."""
         if not any(name.startswith(PREFIX) for name in state_dict):
             state_dict = {PREFIX + name: part for name, part in state_dict.items()}

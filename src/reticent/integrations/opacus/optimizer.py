@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from torch.optim import Optimizer
 
 from reticent.errors import SettingError
+from reticent.integrations.opacus.listening import Value
 from reticent.integrations.opacus.own_loop import OwnLoop
 
 
@@ -43,30 +43,30 @@ class DPOptimizer(Optimizer):
         super().__setattr__(name, value)
 
     @property
-    def param_groups(self) -> list[dict[str, Any]]:  # type: ignore[override]
+    def param_groups(self) -> list[dict[str, Value]]:  # type: ignore[override]
         """The groups of the user's optimizer."""
         return self.original_optimizer.param_groups
 
     @param_groups.setter
-    def param_groups(self, value: list[dict[str, Any]]) -> None:
+    def param_groups(self, value: list[dict[str, Value]]) -> None:
         self.original_optimizer.param_groups = value
 
     @property
-    def state(self) -> Any:  # type: ignore[override]
+    def state(self) -> Value:  # type: ignore[override]
         """The state of the user's optimizer."""
         return self.original_optimizer.state
 
     @state.setter
-    def state(self, value: Any) -> None:
+    def state(self, value: Value) -> None:
         self.original_optimizer.state = value
 
     @property
-    def defaults(self) -> dict[str, Any]:  # type: ignore[override]
+    def defaults(self) -> dict[str, Value]:  # type: ignore[override]
         """What the user's optimizer was told."""
         return self.original_optimizer.defaults
 
     @defaults.setter
-    def defaults(self, value: dict[str, Any]) -> None:
+    def defaults(self, value: dict[str, Value]) -> None:
         self.original_optimizer.defaults = value
 
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
@@ -86,15 +86,15 @@ class DPOptimizer(Optimizer):
         """Call something after every private step."""
         self._hooks.append(hook)
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, Value]:
         """That of the user's optimizer."""
         return self.original_optimizer.state_dict()
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: dict[str, Value]) -> None:
         """Into the user's optimizer."""
         self.original_optimizer.load_state_dict(state_dict)
 
-    def add_param_group(self, param_group: dict[str, Any]) -> None:  # noqa: ARG002 - whatever is in it
+    def add_param_group(self, param_group: dict[str, Value]) -> None:  # noqa: ARG002 - whatever is in it
         """Refused: the plan is for the parameters that there were."""
         raise SettingError("make_private with all parameters: a group cannot be added to a run that is planned")
 

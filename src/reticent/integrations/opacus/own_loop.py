@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -15,7 +14,7 @@ from reticent.gradients.batches import rows as rows_of
 from reticent.gradients.batches import size
 from reticent.inside import Batch, Randomness, RoundSettings
 from reticent.inside.shown import Recalled, Window
-from reticent.integrations.opacus.listening import Note, Turn, part_of_batch, wrapped
+from reticent.integrations.opacus.listening import Note, Turn, Value, part_of_batch, wrapped
 from reticent.integrations.opacus.program import Kind, Program
 from reticent.methods import Method
 from reticent.run import Run
@@ -51,7 +50,7 @@ class Terms:
     planned: bool
     """Whether the rounds were said beforehand; else they are a limit."""
     reduction: Kind
-    criterion: Callable[..., Any] | None
+    criterion: Callable[..., Value] | None
     run: Callable[..., Run]
     """Makes the run, as soon as the loss is known."""
 

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +15,7 @@ from torch.nn import functional
 from reticent.errors import ModelError
 from reticent.gradients.batches import size
 from reticent.inside import Batch
-from reticent.integrations.opacus.listening import Note, called_model, part_of_batch
+from reticent.integrations.opacus.listening import Note, Value, called_model, part_of_batch
 
 Kind: TypeAlias = Literal["mean", "sum"]
 
@@ -62,14 +62,14 @@ class Constant:
 class Operation:
     """A function with its arguments, among them references to earlier results."""
 
-    function: Callable[..., Any]
-    args: tuple[Any, ...]
-    kwargs: Mapping[str, Any]
+    function: Callable[..., Value]
+    args: tuple[Value, ...]
+    kwargs: Mapping[str, Value]
     followed: bool
     scalar: bool = field(compare=False)
     """Whether the result was one number."""
 
-    def given(self, found: list[Any], rows: int, *before: Any) -> Any:
+    def given(self, found: list[Value], rows: int, *before: Value) -> Value:
         """What it gives from earlier results, and what comes before them."""
         args = (_filled(part, found, rows) for part in self.args)
         kwargs = {name: _filled(part, found, rows) for name, part in self.kwargs.items()}
@@ -77,7 +77,7 @@ class Operation:
             return self.function(*before, *args, **kwargs)
 
 
-def _filled(value: Any, found: list[Any], rows: int) -> Any:
+def _filled(value: Value, found: list[Value], rows: int) -> Value:
     if isinstance(value, Ref):
         return found[value.place]
     if isinstance(value, Constant):
@@ -126,7 +126,7 @@ class Program:
     def for_each(self, model: nn.Module, batch: Batch) -> Tensor:
         """The loss of each example."""
         rows = size(batch)
-        found: list[Any] = []
+        found: list[Value] = []
         for operation in self.operations:
             if operation.function is part_of_batch:
                 found.append(part_of_batch(batch, *operation.args))
@@ -168,7 +168,7 @@ class Program:
     def _scalar(self, ref: Ref) -> bool:
         return self.operations[ref.place].scalar
 
-    def _each(self, place: int, found: list[Any], rows: int) -> Tensor:
+    def _each(self, place: int, found: list[Value], rows: int) -> Tensor:
         operation = self.operations[place]
         name = _name(operation.function)
         if any(isinstance(part, Ref) and self._scalar(part) for part in operation.args):
@@ -188,15 +188,15 @@ _CASTS = {"to", "float", "double", "cpu", "contiguous"}
 _LINEAR = {"mul", "div", "neg", "add", "sub", "__rsub__", "__radd__", "__rmul__", *_CASTS}
 
 
-def _name(function: Callable[..., Any]) -> str:
+def _name(function: Callable[..., Value]) -> str:
     return str(getattr(function, "__name__", function))
 
 
-def _plain_rest(args: tuple[Any, ...]) -> bool:
+def _plain_rest(args: tuple[Value, ...]) -> bool:
     return all(isinstance(part, Ref | int | float) for part in args)
 
 
-def _has_number(value: Any) -> bool:
+def _has_number(value: Value) -> bool:
     if isinstance(value, Mapping):
         value = tuple(value.values())
     if isinstance(value, tuple | list):
@@ -219,7 +219,7 @@ def _reduction(operation: Operation) -> str | None:
     return said if said in ("mean", "sum", "batchmean") else None
 
 
-def _unreduced(operation: Operation, found: list[Any], rows: int) -> Tensor:
+def _unreduced(operation: Operation, found: list[Value], rows: int) -> Tensor:
     """A loss of torch for each example: several numbers of one are averaged, or added up where all are."""
     said, takes = _reduction(operation), inspect.signature(operation.function)
     bound = takes.bind(
@@ -256,7 +256,7 @@ class _Writer:
             self._places[id(note)] = Ref(len(self.operations) - 1)
         return self._places[id(note)]
 
-    def _argument(self, value: Any, note: Note) -> Any:
+    def _argument(self, value: Value, note: Note) -> Value:
         if isinstance(value, Note):
             if value.turn is not note.turn:
                 raise ModelError("the loss is made of two batches: each batch has a loss and a step of its own")
@@ -274,7 +274,7 @@ class _Writer:
             return type(value)(self._argument(part, note) for part in value)
         return value
 
-    def _by_rows(self, args: tuple[Any, ...], note: Note) -> tuple[Any, ...]:
+    def _by_rows(self, args: tuple[Value, ...], note: Note) -> tuple[Value, ...]:
         if _name(note.function) not in _SHAPES or len(args) < 2:
             return args
         first, *rest = args[1:]
@@ -283,5 +283,5 @@ class _Writer:
         return args[0], *_rows_first((first, *rest), note.turn.rows)
 
 
-def _rows_first(shape: tuple[Any, ...], rows: int) -> tuple[Any, ...]:
+def _rows_first(shape: tuple[Value, ...], rows: int) -> tuple[Value, ...]:
     return (ROWS, *shape[1:]) if shape and shape[0] == rows and type(shape[0]) is int else shape

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Any
 
 from torch import nn
 
@@ -42,7 +41,7 @@ class ModuleValidator:
         return not cls.validate(module)
 
     @classmethod
-    def fix(cls, module: nn.Module, **_settings: Any) -> nn.Module:
+    def fix(cls, module: nn.Module, **_settings: object) -> nn.Module:
         """A copy with GroupNorm for BatchNorm, its scale and shift kept, and statistics of instances not remembered."""
         found = _instead(copy.deepcopy(module))
         for name, part in list(found.named_modules()):
@@ -52,7 +51,7 @@ class ModuleValidator:
         return found
 
     @classmethod
-    def fix_and_validate(cls, module: nn.Module, **_settings: Any) -> nn.Module:
+    def fix_and_validate(cls, module: nn.Module, **_settings: object) -> nn.Module:
         """The same, and refuse what is left."""
         fixed = cls.fix(module)
         cls.validate(fixed, strict=True)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from reticent.experiments.tracking import Meter
 from reticent.integrations.tracking.tracker import Tracker, installed
+
+Package: TypeAlias = Any
+"""Something of a package that may not be installed."""
 
 
 class TensorBoard(Tracker):
@@ -20,7 +23,7 @@ class TensorBoard(Tracker):
     def __init__(self, folder: str | Path, meter: Meter | None = None):
         super().__init__(meter)
         self._kind, self._folder = installed("torch.utils.tensorboard", "tensorboard").SummaryWriter, folder
-        self._writer: Any = None
+        self._writer: Package = None
 
     def begin(self, first: int, settings: Mapping[str, float | str]) -> None:  # noqa: ARG002 - it draws curves only
         """Open the folder; rounds from `first` on are written anew."""
@@ -46,7 +49,7 @@ class MLflow(Tracker):
 
     def __init__(self, meter: Meter | None = None):
         super().__init__(meter)
-        self._mlflow: Any = installed("mlflow")
+        self._mlflow: Package = installed("mlflow")
         self._ours = False
 
     def begin(self, first: int, settings: Mapping[str, float | str]) -> None:
@@ -76,9 +79,9 @@ class WandB(Tracker):
 
     tells_times = True
 
-    def __init__(self, run: Any = None, meter: Meter | None = None, **settings: Any):
+    def __init__(self, run: Package = None, meter: Meter | None = None, **settings: Package):
         super().__init__(meter)
-        self._wandb: Any = installed("wandb")
+        self._wandb: Package = installed("wandb")
         self._run, self._settings, self._ours = run, settings, run is None
         self._waiting: list[tuple[int, dict[str, float]]] = []
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from reticent.errors import require
 from reticent.integrations.opacus.loader import DPDataLoader
 from reticent.integrations.opacus.optimizer import DPOptimizer
@@ -27,5 +25,5 @@ class BatchMemoryManager:
         self._before, loop.most = loop.most, self._most
         return self._loader
 
-    def __exit__(self, *_error: Any) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._optimizer._loop.most = self._before

@@ -102,8 +102,9 @@ def test_a_small_private_gan() -> None:
     maker, critic = nn.Linear(2, 1), nn.Sequential(nn.Linear(1, 16), nn.LeakyReLU(0.2), nn.Linear(16, 1))
 
     def judged(model: nn.Module, batch: Any) -> Tensor:
-        made = maker(torch.randn(len(batch), 2)).detach()
-        return (functional.softplus(-model(batch)) + functional.softplus(model(made)))[:, 0]
+        (seen,) = batch
+        made = maker(torch.randn(len(seen), 2)).detach()
+        return (functional.softplus(-model(seen)) + functional.softplus(model(made)))[:, 0]
 
     run = Run(
         critic,

@@ -31,6 +31,7 @@ from reticent.integrations.opacus.listening import (
     wrapped,
 )
 from reticent.integrations.opacus.loader import refuse_other_draws, store_of
+from reticent.integrations.opacus.optimizer import Around
 from reticent.integrations.opacus.own_loop import HeardLoss
 from reticent.integrations.opacus.program import Program
 from reticent.losses import LossLike
@@ -159,12 +160,12 @@ class PrivateTraining(LightningModule):
         self.private_run.step()
 
 
-class RoundOptimizer(Optimizer):
+class RoundOptimizer(Around):
     """An optimizer whose step is a round, so that the trainer counts it; the user's own is moved by the run."""
 
     def __init__(self, optimizer: Optimizer, module: PrivateTraining):
-        self.__dict__.update(optimizer.__dict__)
-        self.original_optimizer, self._module = optimizer, module
+        super().__init__(optimizer)
+        self._module = module
 
     def step(self, closure: Callable[[], Value] | None = None) -> None:  # type: ignore[override]
         """One private round."""

@@ -11,36 +11,13 @@ from reticent.integrations.opacus.listening import Value
 from reticent.integrations.opacus.own_loop import OwnLoop
 
 
-class DPOptimizer(Optimizer):
-    """An optimizer of Opacus' shape around the user's own: schedulers and checkpoints see the latter's groups."""
+class Around(Optimizer):
+    """An optimizer around the user's own: schedulers and checkpoints see the latter's groups and state."""
 
-    def __init__(self, optimizer: Optimizer, loop: OwnLoop):
+    def __init__(self, optimizer: Optimizer):
         self.original_optimizer = optimizer
-        self._loop = loop
-        self._hooks: list[Callable[[DPOptimizer], None]] = []
         self._optimizer_step_pre_hooks = optimizer._optimizer_step_pre_hooks
         self._optimizer_step_post_hooks = optimizer._optimizer_step_post_hooks
-
-    @property
-    def noise_multiplier(self) -> float:
-        """That of every step, fixed before the first."""
-        return self._loop.terms.settings.noise_multiplier
-
-    @property
-    def max_grad_norm(self) -> float:
-        """The bound of one example's gradient."""
-        return self._loop.terms.settings.max_grad_norm
-
-    @property
-    def expected_batch_size(self) -> float:
-        """What sums are divided by, whatever was drawn."""
-        return self._loop.terms.settings.batch_size
-
-    def __setattr__(self, name: str, value: object) -> None:
-        """Set an attribute, but none of those that the plan of the run has fixed."""
-        if name in ("noise_multiplier", "max_grad_norm", "expected_batch_size"):
-            raise SettingError(f"{name} is fixed before the first step: schedules of it are not supported here")
-        super().__setattr__(name, value)
 
     @property
     def param_groups(self) -> list[dict[str, Value]]:  # type: ignore[override]
@@ -69,6 +46,47 @@ class DPOptimizer(Optimizer):
     def defaults(self, value: dict[str, Value]) -> None:
         self.original_optimizer.defaults = value
 
+    def state_dict(self) -> dict[str, Value]:
+        """That of the user's optimizer."""
+        return self.original_optimizer.state_dict()
+
+    def load_state_dict(self, state_dict: dict[str, Value]) -> None:
+        """Into the user's optimizer."""
+        self.original_optimizer.load_state_dict(state_dict)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.original_optimizer!r})"
+
+
+class DPOptimizer(Around):
+    """An optimizer of Opacus' shape: its step is a private one, for the batch that was shown."""
+
+    def __init__(self, optimizer: Optimizer, loop: OwnLoop):
+        super().__init__(optimizer)
+        self._loop = loop
+        self._hooks: list[Callable[[DPOptimizer], None]] = []
+
+    @property
+    def noise_multiplier(self) -> float:
+        """That of every step, fixed before the first."""
+        return self._loop.terms.settings.noise_multiplier
+
+    @property
+    def max_grad_norm(self) -> float:
+        """The bound of one example's gradient."""
+        return self._loop.terms.settings.max_grad_norm
+
+    @property
+    def expected_batch_size(self) -> float:
+        """What sums are divided by, whatever was drawn."""
+        return self._loop.terms.settings.batch_size
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Set an attribute, but none of those that the plan of the run has fixed."""
+        if name in ("noise_multiplier", "max_grad_norm", "expected_batch_size"):
+            raise SettingError(f"{name} is fixed before the first step: schedules of it are not supported here")
+        super().__setattr__(name, value)
+
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
         """One private step for the batch that the loader gave; after the last part of it, under BatchMemoryManager."""
         loss = closure() if closure is not None else None
@@ -86,17 +104,6 @@ class DPOptimizer(Optimizer):
         """Call something after every private step."""
         self._hooks.append(hook)
 
-    def state_dict(self) -> dict[str, Value]:
-        """That of the user's optimizer."""
-        return self.original_optimizer.state_dict()
-
-    def load_state_dict(self, state_dict: dict[str, Value]) -> None:
-        """Into the user's optimizer."""
-        self.original_optimizer.load_state_dict(state_dict)
-
     def add_param_group(self, param_group: dict[str, Value]) -> None:  # noqa: ARG002 - whatever is in it
         """Refused: the plan is for the parameters that there were."""
         raise SettingError("make_private with all parameters: a group cannot be added to a run that is planned")
-
-    def __repr__(self) -> str:
-        return f"DPOptimizer({self.original_optimizer!r})"

@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader
 
 from reticent.accounting import Budget, Guarantee
 from reticent.accounting.adjacency import adjacency_of
-from reticent.errors import SettingError
+from reticent.errors import ReticentError, SettingError
 from reticent.gradients.batches import size as rows_in
 from reticent.gradients.randomness import undisturbed
 from reticent.inside import Batch, readable
@@ -82,15 +82,9 @@ class PrivateTraining(LightningModule):
 
         def made(optimizer: Optimizer) -> Run:
             # A copy that shares parameters and parts, without the trainer: that is none of the model's business.
-            said = {
-                "method": chosen,
-                "batch_size": batch_size,
-                "size": size,
-                "epochs": epochs,
-                "loss": heard,
-                **settings,
-            }
-            return Run(copy.copy(self).train(), optimizer, examples, epochs=epochs, budget=budget, delta=bound, **said)
+            said = {"batch_size": batch_size, "size": size, "epochs": epochs, **settings}
+            model = copy.copy(self).train()
+            return Run(model, optimizer, examples, method=chosen, loss=heard, budget=budget, delta=bound, **said)
 
         self._protected = made
 
@@ -123,13 +117,13 @@ class PrivateTraining(LightningModule):
     def training_step(self, batch: Value, batch_idx: int) -> None:  # noqa: ARG002 - the vault draws by itself
         """One round; after the last one the trainer is told to stop."""
         optimizer: Value = self.optimizers()
-        if self.private_run is not None and self.private_run.over:
-            self.trainer.should_stop = True
-            return
-        optimizer.step()
-        self._turn_schedules("step")
-        if self.private_run is not None and self.private_run.over:
-            self.trainer.should_stop = True
+        done = 0 if self.private_run is None else self.private_run.number
+        if self.private_run is None or not self.private_run.over:
+            optimizer.step()
+            if self.private_run is None or self.private_run.number != done + 1:
+                raise ReticentError("the trainer did not take the private step: use one optimizer, and no plugin of it")
+            self._turn_schedules("step")
+        self.trainer.should_stop = self.trainer.should_stop or self.private_run.over
 
     def on_train_epoch_end(self) -> None:
         """Schedules by the epoch."""

@@ -43,7 +43,7 @@ def epsilon_of(history: Sequence[Line], delta: float, name: str) -> float:
     """Epsilon of a history: by "rdp" just what Opacus says, by "prv" the loss distribution, rounded up.
 
     >>> round(epsilon_of([(1.1, 0.01, 1000)], 1e-5, "rdp"), 6)
-    1.711695
+    1.71177
     """
     if not any(steps for _, _, steps in history):
         return 0.0

@@ -144,12 +144,7 @@ def wrapped(found: Value, note: Callable[[Tensor, tuple[object, ...]], Note], pa
         return type(found)({key: wrapped(part, note, (*path, key)) for key, part in found.items()})  # type: ignore[call-arg]
     if isinstance(found, tuple | list) and not isinstance(found, torch.Size):
         parts = [wrapped(part, note, (*path, place)) for place, part in enumerate(found)]
-        named = isinstance(found, tuple) and (
-            hasattr(found, "_fields") or type(found).__module__ == "torch.return_types"
-        )
-        if not named:
-            return type(found)(parts)
-        return type(found)(*parts) if hasattr(found, "_fields") else type(found)(parts)  # type: ignore[call-arg]
+        return type(found)(*parts) if hasattr(found, "_fields") else type(found)(parts)
     return found
 
 

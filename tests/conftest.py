@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from hypothesis import settings
+from tests import quick
 from torch import Tensor
 
 from reticent.experiments.compare import Compared, Comparison, compare
@@ -17,6 +18,7 @@ from reticent.results import Result
 # A loaded machine must not turn a property red: nothing here is about time.
 settings.register_profile("reticent", deadline=None)
 settings.load_profile("reticent")
+quick.load_everything()
 
 
 @pytest.fixture(autouse=True)

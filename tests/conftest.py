@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,12 @@ from reticent.results import Result
 settings.register_profile("reticent", deadline=None)
 settings.load_profile("reticent")
 quick.load_everything()
+gc.disable()  # what is imported and collected stays: to look through it again and again takes seconds
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

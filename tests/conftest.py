@@ -12,6 +12,7 @@ from hypothesis import settings
 from tests import quick
 from torch import Tensor
 
+from reticent.audits import verdict
 from reticent.experiments.compare import Compared, Comparison, compare
 from reticent.experiments.job import Job
 from reticent.results import Result
@@ -40,6 +41,15 @@ def blobs() -> tuple[Tensor, Tensor]:
     rng = torch.Generator().manual_seed(1)
     y = torch.arange(200) % 2
     return torch.randn(200, 4, generator=rng) + 3.0 * y[:, None], y
+
+
+@pytest.fixture
+def one_probe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An audit asks the quickest of the probes alone: that it asks all, and they find what they must, is not its point.
+
+    That is tested in tests/audits/test_verdict.py, in tests/broken, and by the other audits of tests/cli.
+    """
+    monkeypatch.setattr(verdict, "PROBES", {"ledger": verdict.PROBES["ledger"]})
 
 
 class Seen:

@@ -17,7 +17,10 @@ from pathlib import Path
 from typing import IO, Any
 
 COMMAND = "from reticent.cli import main; main()"
-SCRIPT = "import runpy, sys; del sys.argv[0]; runpy.run_path(sys.argv[0], run_name='__main__')"
+SCRIPT = (
+    "import os, runpy, sys; del sys.argv[0]; sys.path.insert(0, os.path.dirname(os.path.abspath(sys.argv[0])))\n"
+    "runpy.run_path(sys.argv[0], run_name='__main__')"
+)
 MODULE = "import runpy, sys; del sys.argv[0]; runpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)"
 ALONE = "import sys\nfor name in [*sys.modules]:\n    if name.split('.')[0] == 'reticent': sys.modules[name] = None\n"
 """Before a program that must do without Reticent: whoever imports it fails."""

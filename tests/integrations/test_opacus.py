@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, RandomSampler, TensorDataset, WeightedRandomSampler
+from typer.testing import CliRunner
 
+from reticent.cli import app
 from reticent.errors import BudgetSpent, DataError, ModelError, PrivacyWarning, ReticentError, SettingError, UnknownName
 from reticent.integrations.opacus import BatchMemoryManager, ModuleValidator, PrivacyEngine
 from reticent.integrations.opacus.own_loop import OWN_LOOP
@@ -380,6 +383,9 @@ def test_the_history_of_somebody_else(tmp_path: Path) -> None:
         assert promised.epsilon == epsilon({Subsampled(0.1, Gaussian(1.0)): 40}, 1e-5)
         assert numbers["epsilon_if_shuffled"] == epsilon({Gaussian(1.0): 4}, 1e-5) > promised.epsilon
         assert any("GDP" in said for said in promised.assumptions) == (name == "run.pt")
+    words = ["account", "--from-opacus", str(tmp_path / "run.pt"), "--delta", "1e-5", "--json"]
+    told = json.loads(CliRunner().invoke(app, words, catch_exceptions=False).stdout)
+    assert (told["epsilon"], told["steps"], told["status"]) == (promised.epsilon, 40, "proved")
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[[1, 2]]", "[[1.0, 7.0, 1]]", "[[0.0, 0.1, 1]]", '[["a", 0.1, 1]]', "[]"])

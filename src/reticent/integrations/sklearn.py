@@ -169,8 +169,8 @@ class PrivateClassifier(ClassifierMixin, _PrivateEstimator):  # type: ignore[mis
 
     def predict(self, X: Given) -> Array:
         """The class of each row."""
-        found: Array = self.classes_[self._outputs(X).argmax(1).numpy()]
-        return found
+        found = self._outputs(X).argmax(1).numpy()
+        return self.classes_[found]  # type: ignore[no-any-return]
 
 
 class PrivateRegressor(RegressorMixin, _PrivateEstimator):  # type: ignore[misc]

@@ -36,7 +36,7 @@ from reticent.outside import TailAverage
 from reticent.resuming import refuse_other_examples, rounds_begun
 from reticent.standing import Standing
 from reticent.standing import Step as Step
-from reticent.usable import promises_of, refuse_on_ranks, refuse_unusable, warn_of_weak_promise
+from reticent.usable import for_the_first, promises_of, refuse_on_ranks, refuse_unusable, warn_of_weak_promise
 
 
 class Run:
@@ -125,7 +125,8 @@ class Run:
         self.loss = per_example(loss, model, made_up, probes)
         self._task = Task(model, loss_of(found, self.loss), Flat(model), max_physical_batch_size, self._diagnostics)
         refuse_unusable(optimizer, scheduler, self._task.flat, self.plan)
-        folder, dataset = self._ranks.only(folder), self._ranks.only(dataset)  # the first writes, and charges
+        folder = for_the_first(folder, "folder", self._ranks)
+        dataset = for_the_first(dataset, "dataset", self._ranks)
         with self._ranks.together():
             self._folder = Folder(Path(folder), resume=resume, seconds=checkpoint_seconds) if folder else None
             self.bill = bill.reserving(dataset, folder, seeded=seed is not None)
@@ -146,6 +147,7 @@ class Run:
         )
         held = opened(found, shares, self._ranks, self._task, self.bill, self._description, self._folder, seed, probes)
         self._vault, self._randomness, self._examples = held.vault, held.keys, held.examples
+        self._assumes = held.assumes
         self._loop = Loop(self.plan.method, self._vault, self._task, optimizer, scheduler, self._randomness)
         with self._ranks.together():
             if held.stored is not None:
@@ -233,7 +235,7 @@ class Run:
         coins = generator(self._task.flat.vector.device)
         promised = self.bill.guarantee(seeded=self._randomness.seeded, generator=coins)
         beside = () if self._diagnostics is None else ("the private diagnostics recorded beside the run",)
-        said = promised.assumptions + promises_of(self.optimizer, self.plan)
+        said = promised.assumptions + promises_of(self.optimizer, self.plan) + self._assumes
         promised = replace(promised, excludes=promised.excludes + beside, assumptions=said)
         return replace(promised, as_claimed=None if claim is None else claim.to_json())
 

@@ -21,6 +21,9 @@ BLOCK = 2**16
 
 T = TypeVar("T")
 
+Alike = Callable[[], Sequence[bytes | memoryview]]
+"""What must be the same on every rank, made only where there are several."""
+
 
 class Ranks:
     """A process by itself: what it says it hears.
@@ -40,8 +43,8 @@ class Ranks:
         return make()
 
     @contextmanager
-    def together(self) -> Iterator[None]:
-        """Nobody goes on after the block if somebody has failed in it."""
+    def together(self, alike: Alike = tuple) -> Iterator[None]:  # noqa: ARG002 - one is like itself
+        """Nobody goes on after the block if somebody has failed in it, or has other bytes that must be alike."""
         yield
 
     def swapped(self, rows: Tensor) -> Tensor:

@@ -74,8 +74,8 @@ class World:
 
 @contextmanager
 def world(ranks: int, threads: int = 1) -> Iterator[World]:
-    """So many processes of so many threads."""
-    context = multiprocessing.get_context("spawn")
+    """So many processes of so many threads; forked, so whoever asks for them must not have calculated on threads."""
+    context = multiprocessing.get_context("fork")
     with tempfile.TemporaryDirectory() as folder:
         pipes = [context.Pipe() for _ in range(ranks)]
         for rank, (_, end) in enumerate(pipes):

@@ -85,7 +85,7 @@ def examples_are_not_compared(_right: Any) -> Any:
     return lambda examples, randomness, ranks: ()
 
 
-@mutant(comparing, "_refuse_same", checks.ranks_that_differ_are_refused)
+@mutant(comparing, "_refuse_overlap", checks.ranks_that_differ_are_refused)
 def shards_are_not_compared(_right: Any) -> Any:
     return lambda shard, randomness, ranks: None
 

@@ -215,7 +215,14 @@ REFUSED: list[tuple[Callable[[int], dict[str, Any]], str]] = [
     (lambda rank: {"examples": tuple(part[: 60 - rank] for part in runs.blobs())}, "the ranks hold 60, 59 examples"),
     (lambda rank: {"shard": range(0, 60)}, "must follow one another"),
     (lambda rank: {"shard": None if rank else range(0, 60)}, "must follow one another"),
-    (lambda rank: {"shard": range(60 * rank, 60 * rank + 60)}, "ranks 0 and 1 hold the same examples"),
+    (lambda rank: {"shard": range(60 * rank, 60 * rank + 60)}, "many rows are in the shards of two ranks"),
+    (
+        lambda rank: {
+            "examples": [part[260 * rank : 260 * rank + 300] for part in many()],
+            "shard": range(300 * rank, 300 * rank + 300),
+        },
+        "many rows are in the shards of two ranks",
+    ),
     (lambda rank: {"groups": torch.arange(60) // 2, "shard": range(60 * rank, 60 * rank + 60)}, "of a person on two"),
     (lambda rank: {"private_diagnostics": True}, "recorded in one process"),
     (lambda rank: {"method": rt.methods.pd_sgd(), "shard": range(60 * rank, 60 * rank + 60)}, "compares whole batches"),
@@ -241,6 +248,17 @@ def refusal(act: Callable[[], object]) -> str:
     except (SettingError, RankError) as error:
         return str(error)
     return "it is not"
+
+
+def test_people_with_the_same_values_are_not_taken_for_one() -> None:
+    """Rows of few values are in all shards: nobody is refused for that."""
+    x, y = torch.arange(60)[:, None] % 4 * torch.ones(4), torch.arange(60) % 2
+
+    def job(rank: int) -> str:
+        mine = slice(30 * rank, 30 * rank + 30)
+        return refusal(lambda: runs.make(rounds=2, examples=(x[mine], y[mine]), shard=range(60)[mine]))
+
+    assert answers(2, job) == ["it is not"] * 2
 
 
 def test_another_version_on_a_rank_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

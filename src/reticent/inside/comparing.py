@@ -6,8 +6,11 @@ could look at one person twice, and one person more would move others from one v
 
 from __future__ import annotations
 
+from hashlib import blake2b
+
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from reticent.errors import SettingError
 from reticent.inside.persons import Persons
@@ -20,6 +23,8 @@ MOST_ROWS, MOST_BYTES = 2**20, 2**31
 """Up to so many all examples are compared: that is read in less than a minute, and once in a run."""
 SOME = 2**12
 """Of more, so many that nobody can foresee."""
+FEW = 16
+"""Rows in two shards that are taken for people with the same values."""
 
 APART = "assumes that no example is in the shards of two ranks, where it would count twice"
 THE_SAME = f"assumes that all ranks hold the same examples in the same order: {SOME} of them were compared"
@@ -38,7 +43,7 @@ def compared(examples: Store, randomness: Randomness, ranks: Ranks) -> tuple[str
     if ranks.world == 1:
         return ()
     if isinstance(examples, Shard):
-        _refuse_same(examples, randomness, ranks)
+        _refuse_overlap(examples, randomness, ranks)
         return (APART,)
     rows = examples.everything() if isinstance(examples, Persons) else examples
     size, each = len(rows), sum(len(as_bytes(part)) for part in leaves(rows.take(np.zeros(1, np.int64))))
@@ -49,17 +54,38 @@ def compared(examples: Store, randomness: Randomness, ranks: Ranks) -> tuple[str
     return left
 
 
-def _refuse_same(shard: Shard, randomness: Randomness, ranks: Ranks) -> None:
-    """Refuse shards that are the same rows under other numbers, as where every rank has read the whole of a file."""
-    index = np.arange(shard.first, shard.held.stop)[:SOME]
-    seals = ranks.told(_sealed(shard, index, randomness) if len(index) > 1 else str(ranks.rank))
+def _refuse_overlap(shard: Shard, randomness: Randomness, ranks: Ranks) -> None:
+    """Refuse shards that have more rows in common than people with the same values explain.
+
+    Were equal rows spread by chance, as many pairs would lie in one shard as in two, times one less than the shards.
+    """
+    every = ranks.told(_marks(shard, randomness))
     with ranks.together():
-        twins = [rank for rank, seal in enumerate(seals) if seal == seals[ranks.rank]]
-        if len(twins) > 1:
+        distinct = [np.unique(marks) for marks in every]
+        within = sum(len(marks) - len(once) for marks, once in zip(every, distinct, strict=True))
+        across = sum(map(len, distinct)) - len(np.unique(np.concatenate(distinct)))
+        if across > FEW + 10 * (ranks.world - 1) * (within + 1):
             raise SettingError(
-                f"ranks {twins[0]} and {twins[1]} hold the same examples, and shard says that they are different ones: "
-                "each would count twice. Give each rank its own rows, or all rows to each without shard"
+                "many rows are in the shards of two ranks, where each would count twice. Give each rank its own rows, "
+                "or all rows to each without shard"
             )
+
+
+def _marks(shard: Shard, randomness: Randomness) -> NDArray[np.uint64]:
+    """A keyed number for each row of a shard, equal for equal rows; none, if there is too much to read."""
+    key, found = randomness.stream("compare", "rows").bytes(32), bytearray()
+    for part in np.array_split(np.arange(shard.first, shard.held.stop), -(-len(shard.store) // shard.at_once)):
+        rows = [as_rows(one) for one in leaves(shard.take(part))]
+        if len(shard.store) > min(MOST_ROWS, MOST_BYTES // sum(one.shape[1] for one in rows)):
+            return np.zeros(0, np.uint64)
+        for row in np.concatenate(rows, axis=1):
+            found += blake2b(row.tobytes(), key=key, digest_size=8).digest()
+    return np.frombuffer(bytes(found), np.uint64)
+
+
+def as_rows(part: Tensor) -> NDArray[np.uint8]:
+    """The bytes of each example."""
+    return np.frombuffer(as_bytes(part), np.uint8).reshape(len(part), -1)
 
 
 def _sealed(rows: Store, index: NDArray[np.int64], randomness: Randomness) -> str:

@@ -18,6 +18,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 import reticent as rt
+from reticent.executors.parents import end_with_parent
 from reticent.inside.several import Several
 
 
@@ -90,6 +91,7 @@ def world(ranks: int, threads: int = 1) -> Iterator[World]:
 
 
 def _rank(rank: int, ranks: int, threads: int, store: Path, end: Connection) -> None:
+    end_with_parent()
     torch.set_num_threads(threads)
     if ranks > 1:
         dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=ranks)

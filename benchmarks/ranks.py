@@ -1,14 +1,21 @@
 """Two ranks of one thread against one process of two threads: the same run of the CIFAR network, in turn.
 
-python -m benchmarks.ranks [--cases cifar256,cifar1024] [--turns 9] [--out benchmarks/results]
+python -m benchmarks.ranks [--cases cifar256,cifar1024] [--worlds "1 thread,2 threads,2 ranks"] [--turns 9]
+    [--out benchmarks/results]
+
+On a busy machine only processor times tell something: two threads take at least half of what one takes, so two ranks
+take at most `bound` as long as they, but for the time that messages are under way.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
+import os
 import shlex
 import statistics
 import sys
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -22,7 +29,8 @@ from reticent.experiments.record import about_this_machine
 
 GOAL = 1.15
 SIZE = 5_000
-FIRST = "2 threads"
+WORLDS = {"1 thread": (1, 1), "2 threads": (1, 2), "2 ranks": (2, 1)}
+"""Processes, and threads of each."""
 
 
 def training(case: str) -> rt.Run:
@@ -34,29 +42,41 @@ def training(case: str) -> rt.Run:
     return rt.Run(network, optimizer, examples, method=method, batch_size=batch, rounds=10_000, delta=1e-5, seed=0)
 
 
-def measured(worlds: dict[str, World], case: str, turns: int, rounds: int) -> list[str]:
-    """The rows of one case; in turn, so that whatever else the machine does falls on all alike."""
-    for one in worlds.values():
+def measured(worlds: dict[str, World], case: str, turns: int, rounds: int) -> dict[str, list[Took]]:
+    """What each took; in turn, so that whatever else the machine does falls on all alike."""
+    for name, one in worlds.items():
         one.make(training, case)
-        one.go(3)
-    print(f"{case}: ready", file=sys.stderr, flush=True)
+        one.go(2)
+        print(f"{case}, {name}: ready", file=sys.stderr, flush=True)
     took: dict[str, list[Took]] = {name: [] for name in worlds}
     for _ in range(turns):
         for name, one in worlds.items():
             took[name].append(one.go(rounds))
-    lines = []
+    return took
+
+
+def rows(case: str, took: dict[str, list[Took]]) -> Iterator[str]:
+    """A line for each world."""
+    threads = took.get("2 threads")
     for name, found in took.items():
-        ratios = [one.wall / other.wall for one, other in zip(found, took[FIRST], strict=True)]
-        wall, used = (1e3 * statistics.median(getattr(one, part) for one in found) for part in ("wall", "together"))
-        least = min(one.wall for one in found) / min(one.wall for one in took[FIRST])
-        ratio = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
-        lines.append(f"| {case} | {name} | {wall:.1f} | {used:.1f} | {ratio} | {least:.2f} |")
-    return lines
+        cells = [f"{1e3 * middle(found, part):.1f}" for part in ("wall", "busiest", "together")]
+        ratios = [one.wall / two.wall for one, two in zip(found, threads, strict=True)] if threads else []
+        ratio = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})" if ratios else "-"
+        half = middle(took["1 thread"], "together") / 2 if "1 thread" in took else math.nan
+        bound = f"{middle(found, 'busiest') / half:.2f}" if name == "2 ranks" else ""
+        yield f"| {case} | {name} | {' | '.join(cells)} | {ratio} | {bound} |"
+
+
+def middle(found: list[Took], part: str) -> float:
+    return statistics.median(getattr(one, part) for one in found)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.ranks", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.ranks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--cases", default="cifar256,cifar1024")
+    parser.add_argument("--worlds", default=",".join(WORLDS))
     parser.add_argument("--turns", type=int, default=9)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--out", type=Path)
@@ -64,19 +84,16 @@ def main() -> None:
     command = shlex.join(["python", "-m", "benchmarks.ranks", *sys.argv[1:]])
     lines = ["# Two ranks beside two threads", "", made_by({"command": command, **about_this_machine().to_json()}), ""]
     lines += [
-        f"A round of DP-SGD: one process of 2 threads, 2 ranks of 1 thread over loopback. {asked.turns} turns of "
-        f"{asked.rounds} rounds each, one after the other; goal: at most {GOAL}. The second row of 2 threads is the "
-        "noise of the measurement.", "",
-        "| case | | ms, median | processor ms, median | to 2 threads, median of turns | least to least |",
-        "|---|---|---|---|---|---|",
+        f"A round of DP-SGD, in turn: {asked.turns} turns of {asked.rounds} rounds, medians; {os.getloadavg()[0]:.0f} "
+        f"processes wanted the {os.cpu_count()} cores. Goal: 2 ranks of 1 thread take at most {GOAL} of 2 threads. "
+        "`bound` is the processor time of the busier rank by half of that of 1 thread.", "",
+        "| case | | ms | processor ms, busiest | processor ms, together | time to 2 threads | bound |",
+        "|---|---|---|---|---|---|---|",
     ]  # fmt: skip
     with ExitStack() as stack:
-        worlds = {
-            name: stack.enter_context(world(ranks, threads))
-            for name, ranks, threads in ((FIRST, 1, 2), ("2 ranks", 2, 1), (f"{FIRST} again", 1, 2))
-        }
+        worlds = {name: stack.enter_context(world(*WORLDS[name])) for name in asked.worlds.split(",")}
         for case in asked.cases.split(","):
-            lines += measured(worlds, case, asked.turns, asked.rounds)
+            lines += rows(case, measured(worlds, case, asked.turns, asked.rounds))
     print("\n".join(lines))
     if asked.out is not None:
         (asked.out / "ranks.md").write_text("\n".join([*lines, ""]))

@@ -125,8 +125,7 @@ class Run:
         self.loss = per_example(loss, model, made_up, probes)
         self._task = Task(model, loss_of(found, self.loss), Flat(model), max_physical_batch_size, self._diagnostics)
         refuse_unusable(optimizer, scheduler, self._task.flat, self.plan)
-        folder = for_the_first(folder, "folder", self._ranks)
-        dataset = for_the_first(dataset, "dataset", self._ranks)
+        folder, dataset = for_the_first(folder, dataset, self._ranks)
         with self._ranks.together():
             self._folder = Folder(Path(folder), resume=resume, seconds=checkpoint_seconds) if folder else None
             self.bill = bill.reserving(dataset, folder, seeded=seed is not None)
@@ -146,8 +145,7 @@ class Run:
             **persons_in_words(found),
         )
         held = opened(found, shares, self._ranks, self._task, self.bill, self._description, self._folder, seed, probes)
-        self._vault, self._randomness, self._examples = held.vault, held.keys, held.examples
-        self._assumes = held.assumes
+        self._vault, self._randomness, self._held = held.vault, held.keys, replace(held, stored=None)
         self._loop = Loop(self.plan.method, self._vault, self._task, optimizer, scheduler, self._randomness)
         with self._ranks.together():
             if held.stored is not None:
@@ -235,7 +233,7 @@ class Run:
         coins = generator(self._task.flat.vector.device)
         promised = self.bill.guarantee(seeded=self._randomness.seeded, generator=coins)
         beside = () if self._diagnostics is None else ("the private diagnostics recorded beside the run",)
-        said = promised.assumptions + promises_of(self.optimizer, self.plan) + self._assumes
+        said = promised.assumptions + promises_of(self.optimizer, self.plan) + self._held.assumes
         promised = replace(promised, excludes=promised.excludes + beside, assumptions=said)
         return replace(promised, as_claimed=None if claim is None else claim.to_json())
 
@@ -274,7 +272,7 @@ class Run:
         self._divided = self._vault.shares(self.number)
         if self._folder is None:
             return
-        secret = {"randomness": self._randomness.state(), "examples": self._examples, "memory": self._vault.memory}
+        secret = {"randomness": self._randomness.state(), "examples": self._held.examples, "memory": self._vault.memory}
         tree = {
             "settings": self._description,
             **self.bill.to_tree(),
@@ -291,7 +289,7 @@ class Run:
     def _restore(self, tree: dict[str, Any]) -> None:
         self._standing = self._standing.restored(tree)  # type: ignore[arg-type]
         if not self.over:
-            refuse_other_examples(tree, self._examples)
+            refuse_other_examples(tree, self._held.examples)
             self._divided = Shares.from_tree(tree.get("shares", [1]))
             self._vault.repeats(self._divided, rounds_begun(self.ledger, tree))
         self._vault.memory.update(tree.get("memory", {}))

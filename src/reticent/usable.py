@@ -26,7 +26,8 @@ from reticent.inside.shares import Shares
 from reticent.methods import Method, Plan
 from reticent.outside.trial import refuse_witnesses
 
-T = TypeVar("T")
+F = TypeVar("F")
+D = TypeVar("D")
 NEXT_TO_NOTHING = 20.0
 """Odds that grow 5e8-fold."""
 
@@ -122,16 +123,18 @@ def refuse_other_model(task: Task, rows: Batch, ranks: Ranks) -> None:
             )
 
 
-def for_the_first(given: T | None, name: str, ranks: Ranks) -> T | None:
+def for_the_first(folder: F | None, dataset: D | None, ranks: Ranks) -> tuple[F | None, D | None]:
     """What only the first rank writes to or charges: others may be given the same, and nothing it does not know."""
-    theirs = ranks.share(lambda: _named(given))
+    mine = {"folder": _named(folder), "dataset": _named(dataset)}
+    theirs = ranks.share(lambda: mine)
     with ranks.together():
-        if given is not None and theirs != _named(given):
-            raise SettingError(
-                f"rank {ranks.rank} was given {_named(given)!r} as {name}, and rank 0 {theirs!r}: only rank 0 writes "
-                "and charges, so that it would be forgotten. Make the same call on all ranks"
-            )
-    return ranks.only(given)
+        for name, given in mine.items():
+            if given is not None and given != theirs[name]:
+                raise SettingError(
+                    f"rank {ranks.rank} was given {given!r} as {name}, and rank 0 {theirs[name]!r}: only rank 0 writes "
+                    "and charges, so that it would be forgotten. Make the same call on all ranks"
+                )
+    return ranks.only(folder), ranks.only(dataset)
 
 
 def _named(given: object) -> str | None:

@@ -280,6 +280,7 @@ class Run:
             **({} if self.over else secret),
             "ledger": self._vault.ledger.mark().to_json(),
             "shares": self._divided.to_tree(),
+            "assumes": list(self._held.assumes),
             **self._parts.to_tree(),
         }
         self._folder.write(tree, behind=behind)
@@ -293,6 +294,7 @@ class Run:
             self._divided = Shares.from_tree(tree.get("shares", [1]))
             self._vault.repeats(self._divided, rounds_begun(self.ledger, tree))
         self._vault.memory.update(tree.get("memory", {}))
+        self._held = replace(self._held, assumes=tuple(sorted({*self._held.assumes, *tree.get("assumes", ())})))
         self.bill = self.bill.resumed(tree)
         self._parts.restore(tree)
         mark(self.model, self.lineage, everything=bool(self.plan.already))

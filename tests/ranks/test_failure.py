@@ -289,19 +289,21 @@ def test_ranks_that_come_apart_release_nothing_more(what: str) -> None:
         assert released == done
 
 
-def test_what_cannot_be_compared_is_said_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_compared_is_said_of_the_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(comparing, "MOST_ROWS", 10)
     x, y = runs.blobs()
 
     def job(rank: int) -> list[tuple[str, ...]]:
         mine = slice(30 * rank, 30 * rank + 30)
-        whole, parts = runs.make(rounds=2), runs.make(rounds=2, examples=(x[mine], y[mine]), shard=range(60)[mine])
+        whole = runs.make(rounds=2)
+        parts = runs.make(rounds=2, examples=(x[mine], y[mine]), shard=range(60)[mine], folder=tmp_path)
         return [run.guarantee().assumptions for run in (whole, parts)]
 
     for whole, parts in answers(2, job):
         assert comparing.THE_SAME in whole
         assert comparing.APART in parts
         assert comparing.THE_SAME not in parts
+    assert comparing.APART in runs.make(rounds=2, folder=tmp_path, resume=True).guarantee().assumptions
 
 
 @pytest.mark.parametrize(

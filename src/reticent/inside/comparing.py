@@ -26,8 +26,8 @@ SOME = 2**12
 FEW = 16
 """Rows in two shards that are taken for people with the same values."""
 
-APART = "assumes that no example is in the shards of two ranks, where it would count twice"
-THE_SAME = f"assumes that all ranks hold the same examples in the same order: {SOME} of them were compared"
+APART = "no example is in the shards of two ranks, where it would count twice"
+THE_SAME = f"all ranks hold the same examples in the same order: {SOME} of them were compared"
 ORDER = (
     "an example that both hold at different places would count twice. Let every rank read the same examples in "
     "the same order (a shuffle or a random split needs a seed), or say with shard which ones it holds"

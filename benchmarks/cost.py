@@ -198,6 +198,7 @@ def memory() -> Iterator[str]:
     for ranks in RANKS[:2]:
         with world(ranks) as one:
             one.make(training, *LARGE)
+            one.go(1)  # with checks that later rounds seldom have
             found, size = one.go(2).held, parameters_of(LARGE[0])
         model = held(size, size, LARGE[1], 4 * INPUTS + 8, ranks)
         yield f"| {ranks} | {size} | {LARGE[1]} | {found / 1e6:.0f} | {model / 1e6:.0f} |"

@@ -33,7 +33,7 @@ class Took:
     """Of all processes."""
     sent: float
     held: float
-    """The most since the run was made, beyond what the process had before."""
+    """The most in these rounds, beyond what the process had before the run was made."""
 
 
 @dataclass(frozen=True)
@@ -100,11 +100,11 @@ def _rank(rank: int, ranks: int, threads: int, store: Path, end: Connection) -> 
         start, sent[0] = time.process_time(), 0.0
         try:
             if isinstance(asked, int):
+                Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
                 for _ in range(asked):
                     run.step()
             else:
                 torch.manual_seed(0)
-                Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
                 before = _memory("RssAnon")
                 run = asked[0](*asked[1])
             end.send(_Used(time.process_time() - start, sent[0], _memory("VmHWM") - _memory("RssFile") - before))

@@ -96,8 +96,8 @@ def sent(parameters: float, ranks: int) -> float:
 
 
 def held(parameters: float, trained: float, batch: float, row_bytes: float, ranks: int = 1) -> float:
-    """Bytes that a rank holds beside activations: the model; of what is trained the sum, float64 noise and a copy."""
-    return 4 * parameters + trained * (4 + 4 + 4) + 8 * trained / ranks + 2 * batch / ranks * row_bytes
+    """Bytes that a rank holds beside activations: the model, and of what is trained as much as `--memory` has found."""
+    return 4 * parameters + (31 if ranks == 1 else 37) * trained + 2 * batch / ranks * row_bytes
 
 
 def parameters_of(width: int) -> int:

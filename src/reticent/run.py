@@ -45,8 +45,8 @@ class Run:
 
     The number of rounds, and with it the guarantee, is fixed before the first one. Of a list of optimizers each has its
     part of the parameters, and a release moves all. With a `folder` the run writes its ledger and checkpoints there,
-    and `resume=True` goes on exactly where a crash stopped it. `average_last` is the share of the last rounds whose
-    weights are averaged (not if a filter ends the run early); `already` lists what was released of the same examples
+    and `resume=True` goes on exactly where a crash stopped it. `average_last` is the share of the planned rounds, the
+    last, that is averaged (not if a filter ends the run early); `already` lists what was released of the same examples
     before and is part of the guarantee. `size` declares the number of examples: all public numbers follow from it, and
     the guarantee is for adding or removing one; otherwise their number is public. `groups` says whose each row is: then
     an example is a person, of whose rows at most `most_rows` take part in a round. `probes` are public rows to check

@@ -20,6 +20,7 @@ from reticent.gradients.batches import size as rows_in
 from reticent.gradients.randomness import undisturbed
 from reticent.inside import Batch, readable
 from reticent.integrations.opacus.listening import (
+    Heard,
     Note,
     Turn,
     Value,
@@ -207,7 +208,7 @@ def _rehearsed(module: LightningModule, step: Callable[..., Value], rows: Batch)
         for name in named:
             module.__dict__.pop(name, None)
     loss = found.get("loss") if isinstance(found, dict) else found
-    if not hasattr(loss, "note"):
+    if not isinstance(loss, Heard):
         raise SettingError(
             "training_step gave no loss that is made of self(x) and the batch: say which by protect(loss=)"
         )

@@ -41,7 +41,7 @@ EXPECTED_FAILURES = {
 """Checks of `check_estimator` that do not hold, with the reason."""
 
 
-class _PrivateEstimator(BaseEstimator):  # type: ignore[misc]
+class _PrivateEstimator(BaseEstimator):
     """What classifier and regressor have in common."""
 
     guarantee_: Guarantee
@@ -90,10 +90,10 @@ class _PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _network(self, features: int, outputs: int) -> nn.Module:
         if self.model is None:
-            made = nn.Linear(features, outputs)
-            nn.init.zeros_(made.weight)
-            nn.init.zeros_(made.bias)
-            return made
+            linear = nn.Linear(features, outputs)
+            nn.init.zeros_(linear.weight)
+            nn.init.zeros_(linear.bias)
+            return linear
         made = copy.deepcopy(self.model) if isinstance(self.model, nn.Module) else self.model(features, outputs)
         if not isinstance(made, nn.Module):
             raise SettingError("model must be a network, or make one of (features, outputs)")
@@ -105,7 +105,7 @@ class _PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         return self.trained_.predict(torch.as_tensor(x, dtype=torch.float32))
 
 
-class PrivateClassifier(ClassifierMixin, _PrivateEstimator):  # type: ignore[misc]
+class PrivateClassifier(ClassifierMixin, _PrivateEstimator):
     """A classifier trained within (epsilon, delta); `classes` declares the labels, which else are taken as public.
 
     >>> x = np.random.default_rng(0).normal(size=(200, 3))
@@ -165,10 +165,11 @@ class PrivateClassifier(ClassifierMixin, _PrivateEstimator):  # type: ignore[mis
     def predict(self, X: Given) -> Array:
         """The class of each row."""
         found = self._outputs(X).argmax(1).numpy()
-        return self.classes_[found]  # type: ignore[no-any-return]
+        labels: Array = self.classes_[found]
+        return labels
 
 
-class PrivateRegressor(RegressorMixin, _PrivateEstimator):  # type: ignore[misc]
+class PrivateRegressor(RegressorMixin, _PrivateEstimator):
     """A regressor trained within (epsilon, delta), by the squared error unless another loss is given.
 
     >>> x = np.random.default_rng(0).normal(size=(200, 3))

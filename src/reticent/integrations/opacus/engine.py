@@ -154,8 +154,15 @@ class PrivacyEngine:
         name, before = self.accountant.mechanism(), self.accountant.history
         rounds = math.ceil(epochs * steps)
         noise = least_noise(before, 1 / steps, rounds, target_epsilon, target_delta, name)
-        kept = {"module": module, "optimizer": optimizer, "data_loader": data_loader, "size": size}
-        return self.make_private(**kept, noise_multiplier=noise, epochs=epochs, **settings)
+        return self.make_private(
+            module=module,
+            optimizer=optimizer,
+            data_loader=data_loader,
+            noise_multiplier=noise,
+            epochs=epochs,
+            size=size,
+            **settings,
+        )
 
     def get_epsilon(self, delta: float) -> float:
         """Epsilon of all steps so far, if exactly so many had been planned; see `guarantee`."""

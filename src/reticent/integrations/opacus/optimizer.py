@@ -20,7 +20,7 @@ class Around(Optimizer):
         self._optimizer_step_post_hooks = optimizer._optimizer_step_post_hooks
 
     @property
-    def param_groups(self) -> list[dict[str, Value]]:  # type: ignore[override]
+    def param_groups(self) -> list[dict[str, Value]]:
         """The groups of the user's optimizer."""
         return self.original_optimizer.param_groups
 
@@ -29,7 +29,7 @@ class Around(Optimizer):
         self.original_optimizer.param_groups = value
 
     @property
-    def state(self) -> Value:  # type: ignore[override]
+    def state(self) -> Value:
         """The state of the user's optimizer."""
         return self.original_optimizer.state
 
@@ -38,7 +38,7 @@ class Around(Optimizer):
         self.original_optimizer.state = value
 
     @property
-    def defaults(self) -> dict[str, Value]:  # type: ignore[override]
+    def defaults(self) -> dict[str, Value]:
         """What the user's optimizer was told."""
         return self.original_optimizer.defaults
 

@@ -151,7 +151,8 @@ class PrivateClassifier(ClassifierMixin, _PrivateEstimator):
             raise ValueError("Classifier can't train when only one class is present: there must be two")
         if not np.isin(y, self.classes_).all():
             raise SettingError("some labels are not among the classes that were declared")
-        return self._fitted(x, np.searchsorted(self.classes_, y), len(self.classes_), "cross_entropy")
+        numbers: Array = np.asarray(np.searchsorted(self.classes_, y))
+        return self._fitted(x, numbers, len(self.classes_), "cross_entropy")
 
     def decision_function(self, X: Given) -> Array:
         """The outputs of the network; of two classes, how much the second is above the first."""

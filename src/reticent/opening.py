@@ -9,11 +9,12 @@ from reticent.bill import Bill
 from reticent.checkpoint import Folder, refuse_changes
 from reticent.inside import Batch, Randomness, Store, Task, Vault
 from reticent.inside.guard import Guard
+from reticent.inside.randomness import torch_seeded
 from reticent.inside.ranks import Ranks
 from reticent.inside.sharding import cut_up, whole_parts
 from reticent.inside.shares import Shares
 from reticent.resuming import common_ledger, refuse_other_ledger
-from reticent.usable import check_model, refuse_other_call
+from reticent.usable import Checked, refuse_other_call
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +27,8 @@ class Opened:
     """The checkpoint, if there is one."""
     examples: str
     """A keyed fingerprint of the examples."""
+    checked: Checked
+    """What to ask before every round: the model may have been put into another mode."""
 
 
 def opened(
@@ -67,9 +70,10 @@ def opened(
     kept, fingerprint = ranks.share(lambda: folder is not None), ""
     if kept or ranks.world > 1:
         # Releases that share a ledger line are not sealed one by one: to repeat them takes all the same examples.
-        fingerprint = vault.fingerprint(every=kept and bill.plan.bundles)
+        with torch_seeded(0):  # what is drawn anew in every look, such as masked words, is the same in this one
+            fingerprint = vault.fingerprint(every=kept and bill.plan.bundles)
     for part in whole_parts({**dict(task.model.named_parameters()), **dict(task.model.named_buffers())}).values():
         ranks.alike(part)
     with ranks.together():
-        check_model(task, vault.blank(rows=4), probes, guard)
-    return Opened(vault, randomness, stored, fingerprint)
+        checked = Checked(task, vault.blank(rows=4), probes, guard)
+    return Opened(vault, randomness, stored, fingerprint, checked)

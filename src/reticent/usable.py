@@ -94,6 +94,22 @@ def refuse_other_call(described: Mapping[str, object], ranks: Ranks) -> None:
                 )
 
 
+class Checked:
+    """A model that was checked in the modes its modules are in: put into others, it is checked again."""
+
+    def __init__(self, task: Task, made_up: Batch, probes: Batch | None, guard: Guard):
+        self._asked, self._model = (task, made_up, probes, guard), task.model
+        self._known: set[tuple[bool, ...]] = set()
+        self()
+
+    def __call__(self) -> None:
+        """Check it, unless that was done."""
+        modes = tuple(module.training for module in self._model.modules())
+        if modes not in self._known:
+            check_model(*self._asked)
+            self._known.add(modes)
+
+
 def check_model(task: Task, made_up: Batch, probes: Batch | None, guard: Guard) -> None:
     """Refuse a model that mixes examples or keeps something of them, as far as made-up and public rows can show it."""
     check(task.model, task.loss, made_up, probes=probes, most=task.together)

@@ -38,7 +38,10 @@ BART = {
 T5 = {"d_model": WIDTH, "d_kv": 16, "d_ff": 2 * WIDTH, "num_layers": 2, "num_heads": 4}
 PICTURE = {"image_size": 32, "patch_size": 8}
 STAGES = {"hidden_sizes": [16, 32], "depths": [1, 1], "num_stages": 2}
-SWIN = {"embed_dim": 16, "depths": [1, 1], "num_heads": [2, 2], "window_size": 2, "image_size": 32, "patch_size": 4}
+LEFT_OUT = None
+"""A setting that this configuration does not take."""
+HEADS = {"num_attention_heads": LEFT_OUT, "num_hidden_layers": LEFT_OUT, "hidden_size": LEFT_OUT}
+SWIN = {**HEADS, "embed_dim": 16, "depths": [1, 1], "num_heads": [2, 2], "window_size": 2, "image_size": 32, "patch_size": 4}
 
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "albert": ("classes", {"embedding_size": 32}), "bert": ("classes", {}), "camembert": ("classes", {}),
@@ -46,17 +49,17 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "deberta-v2": ("classes", {}), "distilbert": ("classes", {"dim": WIDTH, "hidden_dim": 128, "n_layers": 2, "n_heads": 4}),
     "electra": ("classes", {"embedding_size": 32}), "ernie": ("classes", {}), "esm": ("classes", {"position_embedding_type": "rotary"}),
     "flaubert": ("classes", {"emb_dim": WIDTH, "n_layers": 2, "n_heads": 4}), "fnet": ("classes", {"type_vocab_size": 2}),
-    "funnel": ("classes", {"block_sizes": [1, 1], "d_model": WIDTH, "n_head": 4, "d_head": 16, "d_inner": 128, "num_decoder_layers": 1}),
+    "funnel": ("classes", {"block_sizes": [1, 1], "d_model": WIDTH, "n_head": 4, "d_head": 16, "d_inner": 128, "num_decoder_layers": 1, "num_hidden_layers": LEFT_OUT}),
     "ibert": ("classes", {}), "layoutlm": ("classes", {}), "longformer": ("classes", {"attention_window": 8}),
     "megatron-bert": ("classes", {}), "mobilebert": ("classes", {"embedding_size": 32, "intra_bottleneck_size": 32}),
-    "modernbert": ("classes", {"cls_token_id": 1, "sep_token_id": 2}), "mpnet": ("classes", {}), "nystromformer": ("classes", {"num_landmarks": 8, "segment_means_seq_len": 32}),
+    "modernbert": ("classes", {"cls_token_id": 1, "sep_token_id": 2}), "mpnet": ("classes", {}), "nystromformer": ("classes", {"num_landmarks": 32, "segment_means_seq_len": 32}),
     "rembert": ("classes", {"input_embedding_size": 32, "output_embedding_size": 32}), "roberta": ("classes", {}),
     "roformer": ("classes", {"embedding_size": WIDTH}), "squeezebert": ("classes", {"embedding_size": WIDTH}),
     "xlm": ("classes", {"emb_dim": WIDTH, "n_layers": 2, "n_heads": 4}), "xlm-roberta": ("classes", {}),
-    "xlnet": ("classes", {"d_model": WIDTH, "n_layer": 2, "n_head": 4, "d_inner": 128}),
+    "xlnet": ("classes", {"d_model": WIDTH, "n_layer": 2, "n_head": 4, "d_inner": 128, "max_position_embeddings": LEFT_OUT}),
     "bert (masked words)": ("masked", {}), "roberta (masked words)": ("masked", {}), "bert (every word)": ("words", {}),
-    "bert (span)": ("span", {}),
-    "biogpt": ("next", {}), "bloom": ("next", {"n_layer": 2, "n_head": 4}), "codegen": ("next", {**GPT, "n_inner": None}),
+    "bert (span)": ("span", {"num_labels": 2}),
+    "biogpt": ("next", {}), "bloom": ("next", {"n_layer": 2, "n_head": 4}), "codegen": ("next", GPT),
     "cohere": ("next", {}), "falcon": ("next", {}), "gemma": ("next", {"head_dim": 16}), "gemma2": ("next", {"head_dim": 16}),
     "glm": ("next", {"head_dim": 16}), "gpt2": ("next", GPT), "gpt_bigcode": ("next", GPT),
     "gpt_neo": ("next", {"num_layers": 2, "num_heads": 4, "attention_types": [[["global", "local"], 1]], "window_size": 8}),
@@ -72,12 +75,12 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "marian": ("sequences", BART), "mt5": ("sequences", T5), "pegasus": ("sequences", BART), "t5": ("sequences", T5),
     "whisper": ("sound", {**BART, "num_mel_bins": 8, "max_source_positions": 16, "max_target_positions": 64}),
     "beit": ("picture", PICTURE), "convnext": ("picture", STAGES), "convnextv2": ("picture", STAGES),
-    "data2vec-vision": ("picture", PICTURE), "deit": ("picture", PICTURE), "dinov2": ("picture", PICTURE),
+    "data2vec-vision": ("picture", PICTURE), "deit": ("picture", {**PICTURE, "architectures": ["DeiTForImageClassification"]}), "dinov2": ("picture", PICTURE),
     "focalnet": ("picture", {"embed_dim": 16, "depths": [1, 1], "hidden_sizes": [16, 32], "focal_levels": [1, 1], "focal_windows": [3, 3], "image_size": 32}),
     "mobilenet_v2": ("picture", {"depth_multiplier": 0.25}), "poolformer": ("picture", {**STAGES, "num_encoder_blocks": 2, "patch_sizes": [3, 3], "strides": [2, 2], "padding": [1, 1]}),
     "pvt": ("picture", {"image_size": 32, "num_encoder_blocks": 2, "depths": [1, 1], "hidden_sizes": [16, 32], "sequence_reduction_ratios": [2, 1], "patch_sizes": [4, 2], "strides": [4, 2], "num_attention_heads": [1, 2], "mlp_ratios": [2, 2]}),
-    "regnet": ("picture", {"hidden_sizes": [16, 32], "depths": [1, 1], "embedding_size": 16, "groups_width": 8}),
-    "resnet": ("picture", {"hidden_sizes": [16, 32], "depths": [1, 1], "embedding_size": 16}),
+    "regnet": ("picture", {"hidden_sizes": [16, 32], "depths": [1, 1], "embedding_size": 16, "groups_width": 8, "layer_type": "x", **HEADS}),
+    "resnet": ("picture", {"hidden_sizes": [16, 32], "depths": [1, 1], "embedding_size": 16, **HEADS}),
     "segformer": ("picture", {"num_encoder_blocks": 2, "depths": [1, 1], "sr_ratios": [2, 1], "hidden_sizes": [16, 32], "patch_sizes": [7, 3], "strides": [4, 2], "num_attention_heads": [1, 2], "mlp_ratios": [2, 2]}),
     "swin": ("picture", SWIN), "swinv2": ("picture", SWIN), "vit": ("picture", PICTURE), "vit_msn": ("picture", PICTURE),
 }  # fmt: skip
@@ -97,7 +100,7 @@ def build(name: str) -> nn.Module:
     own = {} if task == "picture" else SMALL
     if task == "picture":
         own = {key: SMALL[key] for key in ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "num_labels")}
-    config = transformers.AutoConfig.for_model(name.split(" ")[0], **{**own, **settings})
+    config = transformers.AutoConfig.for_model(name.split(" ")[0], **{key: value for key, value in {**own, **settings}.items() if value is not LEFT_OUT})
     torch.manual_seed(0)
     model: nn.Module = getattr(transformers, AUTO[task]).from_config(config)
     return model.float().eval()

@@ -16,7 +16,6 @@ from reticent.gradients.probes import made_up, remember
 from reticent.gradients.randomness import undisturbed
 from reticent.gradients.task import LossTask
 
-
 _POWER_VECTORS = ("_u", "_v", "weight_u", "weight_v")
 """What torch's spectral norms, old and new, turn in every pass."""
 

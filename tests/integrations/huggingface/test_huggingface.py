@@ -24,8 +24,9 @@ transformers = pytest.importorskip("transformers", reason="the extra reticent[hf
 peft = pytest.importorskip("peft", reason="the extra reticent[hf] is not installed")
 pytest.importorskip("datasets", reason="the extra reticent[hf] is not installed")
 
-from reticent.integrations import huggingface as hf  # noqa: E402
 from tests.integrations.huggingface import tiny  # noqa: E402
+
+from reticent.integrations import huggingface as hf  # noqa: E402
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning"),
@@ -56,7 +57,8 @@ def test_each_example_has_the_loss_it_has_alone(head: str) -> None:
     make, kind = HEADS[head]
     model, batch = make().eval(), words(kind)
     loss = head_loss(model)
-    assert loss is not None and loss.head == head
+    assert loss is not None
+    assert loss.head == head
     together = loss(model, batch)
     rows = [{name: part[row : row + 1] for name, part in batch.items()} for row in range(6)]
     theirs = torch.stack([model(**row).loss for row in rows])
@@ -91,7 +93,8 @@ def test_a_loss_over_the_words_of_the_batch_is_caught() -> None:
 def test_the_head_of_a_model_is_its_loss_where_none_is_given() -> None:
     model, batch = tiny.gpt2(), words("words")
     found = per_example(None, model, batch)
-    assert isinstance(found, hf.HeadLoss) and found.head == "next token"
+    assert isinstance(found, hf.HeadLoss)
+    assert found.head == "next token"
 
 
 def test_padded_texts_take_the_fast_path_and_give_the_same_as_a_loop() -> None:
@@ -232,8 +235,10 @@ def test_an_adapter_is_trained_privately_and_saved_in_its_own_format(tmp_path: P
     assert moved == {name for name, part in model.named_parameters() if part.requires_grad}
     assert 0 < len(moved) < len(before)
     assert seen.events == ["begin", "end"] * 3
-    assert told.global_step == 3 and np.isnan(told.training_loss)
-    assert mine.run is not None and mine.run.plan.settings.batch_size == 16
+    assert told.global_step == 3
+    assert np.isnan(told.training_loss)
+    assert mine.run is not None
+    assert mine.run.plan.settings.batch_size == 16
     assert mine.guarantee.status == "proved"
     keys = {name for line in mine.state.log_history for name in line}
     assert {"eval_loss", "epsilon_so_far", "learning_rate"} <= keys
@@ -241,7 +246,8 @@ def test_an_adapter_is_trained_privately_and_saved_in_its_own_format(tmp_path: P
     assert (tmp_path / "out" / "checkpoint-3" / "adapter_model.safetensors").exists()
 
     folder = mine.save_pretrained(tmp_path / "hub")
-    assert not list(folder.rglob("*private*")) and not (folder / "training_args.bin").exists()
+    assert not list(folder.rglob("*private*"))
+    assert not (folder / "training_args.bin").exists()
     front = (folder / "README.md").read_text().split("---")[1]
     stated = {line.split(": ", 1)[0]: json.loads(line.split(": ", 1)[1]) for line in front.strip().splitlines()}
     assert stated["library_name"] == "peft"

@@ -17,7 +17,9 @@ from reticent.trained import Trained
 README = "README.md"
 
 
-def save_pretrained(trained: Trained, folder: str | Path, tokenizer: Any = None, *, ledger: str | Path | None = None) -> Path:
+def save_pretrained(
+    trained: Trained, folder: str | Path, tokenizer: Any = None, *, ledger: str | Path | None = None
+) -> Path:
     """Write a folder that is ready for the Hub: weights as `save_pretrained` has them, README.md, and the card.
 
     Of a PEFT model it holds the adapter alone, in PEFT's own format. Nothing private is in it; `ledger` is that of the

@@ -157,7 +157,9 @@ def _loss(trainer: ReticentTrainer, asked: Asked) -> LossLike:
     if loss is None:
         loss = head_loss(trainer.model, label_smoothing=args.label_smoothing_factor)
         if loss is None and args.label_smoothing_factor:
-            raise SettingError(f"label_smoothing_factor: no head is known of a {type(trainer.model).__name__}; give loss=")
+            raise SettingError(
+                f"label_smoothing_factor: no head is known of a {type(trainer.model).__name__}; give loss="
+            )
     if not args.bf16:
         return loss
     if loss is None or not callable(loss):

@@ -76,12 +76,17 @@ class ReticentTrainer(Trainer):
         """Train; resumed, the run goes on exactly where its own folder stands, whichever checkpoint is named."""
         refuse_leaks(self)
         if trial is not None:
-            raise SettingError("a search trains on the same data many times, all of which must be paid for: use rt.tune")
+            raise SettingError(
+                "a search trains on the same data many times, all of which must be paid for: use rt.tune"
+            )
         self._resuming = bool(resume_from_checkpoint)
         where = self._folder
         if self._resuming and self.is_world_process_zero() and not checkpoint_of(where).exists():
             raise ResumeError(f"there is no run to resume in {where}: train without resume_from_checkpoint")
-        if isinstance(resume_from_checkpoint, str) and Path(resume_from_checkpoint).resolve().parent != where.parent.resolve():
+        if (
+            isinstance(resume_from_checkpoint, str)
+            and Path(resume_from_checkpoint).resolve().parent != where.parent.resolve()
+        ):
             raise ResumeError(f"{resume_from_checkpoint} is not a checkpoint of this run: those are in {where.parent}")
         return super().train(ignore_keys_for_eval=ignore_keys_for_eval)
 

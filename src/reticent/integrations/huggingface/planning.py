@@ -136,7 +136,7 @@ def opened(trainer: ReticentTrainer, asked: Asked, folder: Path, *, resume: bool
 
 def read(trainer: ReticentTrainer, asked: Asked) -> Any:
     """The training data, each record by itself, without the columns that the model does not take."""
-    data, collator = trainer.train_dataset, trainer.data_collator
+    data, collator = trainer.train_dataset, trainer.collator_of_one
     if hasattr(data, "column_names"):
         data = trainer._remove_unused_columns(data, description="training")
     else:

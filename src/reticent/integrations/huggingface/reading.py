@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from transformers import default_data_collator
@@ -68,6 +69,20 @@ def _features(dataset: Any) -> Mapping[str, Any]:
 def _open(feature: Any) -> bool:
     """Whether a column of lists is not of one length, as its schema has it."""
     return hasattr(feature, "feature") and getattr(feature, "length", -1) == -1
+
+
+@dataclass(frozen=True, eq=False)
+class Together:
+    """A collator of public records, by which these get the same length as those that are trained on."""
+
+    tokenizer: Any
+    max_length: int | Mapping[str, int]
+    collator: Callable[[list[Any]], Any]
+
+    def __call__(self, records: list[Any]) -> Any:
+        """The records as one batch."""
+        found = examples(records, self.tokenizer, max_length=self.max_length, collator=self.collator)
+        return found.take(np.arange(len(records)))
 
 
 @dataclass(frozen=True, eq=False)

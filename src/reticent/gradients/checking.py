@@ -50,9 +50,9 @@ def check(
         for path, module in model.named_modules():
             _refuse_by_type(f"module {path!r} ({type(module).__name__})", module)
         for rows in _runnable(task, batch, probes):
-            _refuse_lost_axis(task, rows)
             _refuse_kept_statistics(task, rows)
             _refuse_mixed_examples(task, _several(rows))
+            _refuse_lost_axis(task, rows)
             refuse_company(task, rows, most)
 
 
@@ -104,8 +104,8 @@ def _refuse_kept_statistics(task: LossTask, batch: Batch) -> None:
             if own in _POWER_VECTORS:
                 raise ModelError(
                     f"module {path!r} ({kind}) is a spectral norm, which takes a step of its own in every forward pass "
-                    f"(buffer {own!r}), also for a draw of nobody: keep it in eval mode, module.eval(), so that it "
-                    "divides by the norm that it came with; or remove it"
+                    f"(buffer {own!r}): make it with torch.nn.utils.parametrizations and keep it in eval mode, "
+                    "module.eval(), so that it divides by the norm that it came with; or remove it"
                 )
             raise ModelError(
                 f"module {path!r} ({kind}) changes its buffer {own!r} when it trains, which keeps something of private "
@@ -122,8 +122,8 @@ def _refuse_lost_axis(task: LossTask, batch: Batch) -> None:
     except Exception as reason:
         said = str(reason).splitlines()[0] if str(reason) else type(reason).__name__
         raise ModelError(
-            f"the model or its loss takes {size(batch)} rows and not one alone, and a draw may be of one ({said}). Does "
-            "it call .squeeze(), which takes the axis of the examples away as well? Say which axis: .squeeze(-1)"
+            f"the model or its loss takes {size(batch)} rows and not one alone, and a draw may be of one ({said}). "
+            "Does it call .squeeze(), which takes the axis of the examples away as well? Say which axis: .squeeze(-1)"
         ) from reason
 
 

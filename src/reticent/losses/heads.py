@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -89,7 +90,7 @@ class HeadLoss:
     def __call__(self, model: nn.Module, batch: Batch) -> Tensor:
         """One number for each example."""
         inputs, target = self.apart(model, batch)
-        with whole_masks():
+        with nullcontext() if _recomputes(model) else whole_masks():
             answer = called(model, _without_cache(model, inputs))
         return self._span(answer, target) if self.head == "span" else self.of(logits_of(answer), target)
 
@@ -157,6 +158,11 @@ def _without_cache(model: nn.Module, inputs: Batch) -> Batch:
     if isinstance(inputs, Mapping) and "use_cache" in inspect.signature(inner(model).forward).parameters:
         return {**inputs, "use_cache": False}
     return inputs
+
+
+def _recomputes(model: nn.Module) -> bool:
+    """Whether a part of the pass is run again in the backward pass, where the masks must be the same."""
+    return any(vars(part).get("gradient_checkpointing") is True and part.training for part in model.modules())
 
 
 def _shifted(model: nn.Module, target: Tensor) -> Tensor:

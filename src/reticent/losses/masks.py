@@ -7,9 +7,11 @@ together, after which no example's gradient is provably its own. Told not to loo
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+from torch import Tensor
 
 _LIBRARY, _SKIPS = "transformers.masking_utils", ("allow_is_causal_skip", "allow_is_bidirectional_skip")
 
@@ -21,7 +23,7 @@ def whole_masks() -> Iterator[None]:
     >>> with whole_masks():
     ...     pass
     """
-    library: Any = sys.modules.get(_LIBRARY)
+    library = sys.modules.get(_LIBRARY)
     table = getattr(library, "ALL_MASK_ATTENTION_FUNCTIONS", None)
     if table is None or "sdpa" not in table:
         yield
@@ -37,10 +39,10 @@ def whole_masks() -> Iterator[None]:
 class _Whole:
     """Makes the mask of a pattern that is nobody's, and cuts the padding of each example from it."""
 
-    def __init__(self, make: Any):
+    def __init__(self, make: Callable[..., Any]):
         self._make = make
 
-    def __call__(self, *args: Any, attention_mask: Any = None, **settings: Any) -> Any:
+    def __call__(self, *args: object, attention_mask: Tensor | None = None, **settings: object) -> object:
         if attention_mask is None:
             return self._make(*args, attention_mask=None, **settings)
         settings.update(dict.fromkeys(_SKIPS, False))

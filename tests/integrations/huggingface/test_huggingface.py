@@ -173,6 +173,7 @@ def trainer(folder: Path, model: nn.Module | None = None, said: Any = None, **se
         ({"train_sampling_strategy": "group_by_length"}, "group_by_length"),
         ({"auto_find_batch_size": True}, "auto_find_batch_size"),
         ({"include_num_input_tokens_seen": "all"}, "how many words were drawn"),
+        ({"gradient_checkpointing": True}, "per_device_train_batch_size"),
         ({"max_grad_norm": 0.0}, "max_grad_norm"),
         ({"neftune_noise_alpha": 5.0}, "neftune"),
         ({"eval_strategy": "steps", "eval_steps": 1}, "public_eval=True"),

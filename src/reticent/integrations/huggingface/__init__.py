@@ -1,4 +1,4 @@
-"""Hugging Face: tokenised datasets, a private Trainer, and a folder for the Hub with the guarantee in its model card."""
+"""Hugging Face: tokenised datasets, a private Trainer, a folder for the Hub with the guarantee in its model card."""
 
 from reticent.integrations.huggingface.card import model_card, save_pretrained
 from reticent.integrations.huggingface.reading import examples

@@ -18,7 +18,7 @@ README = "README.md"
 
 
 def save_pretrained(
-    trained: Trained, folder: str | Path, tokenizer: Any = None, *, ledger: str | Path | None = None
+    trained: Trained, folder: str | Path, tokenizer: object = None, *, ledger: str | Path | None = None
 ) -> Path:
     """Write a folder that is ready for the Hub: weights as `save_pretrained` has them, README.md, and the card.
 
@@ -26,14 +26,14 @@ def save_pretrained(
     run (its folder's ledger.jsonl), which goes along so that anybody can price it again.
     """
     model, path = trained.model, Path(folder)
-    save: Any = getattr(model, "save_pretrained", None)
+    save = getattr(model, "save_pretrained", None)
     if save is None:
         raise ModelError(f"a {type(model).__name__} has no save_pretrained: use trained.save(folder)")
     refuse_trained_on(model, trained.lineage)
     make_folder(path)
     save(path)
     if tokenizer is not None:
-        tokenizer.save_pretrained(path)
+        tokenizer.save_pretrained(path)  # type: ignore[attr-defined]
     if ledger is not None and Path(ledger).exists():
         shutil.copyfile(ledger, path / LEDGERS[0])
     replace_file(path / README, model_card(trained).encode())
@@ -56,7 +56,7 @@ def model_card(trained: Trained) -> str:
     guarantee, model = trained.guarantee, trained.model
     adapted = hasattr(model, "peft_config")
     base = _name_of(model)
-    front: dict[str, Any] = {
+    front: dict[str, object] = {
         "library_name": "peft" if adapted else "transformers",
         "tags": ["differential-privacy", "reticent", *(["lora"] if adapted and _is_lora(model) else [])],
         **({"base_model": base} if base else {}),
@@ -92,7 +92,7 @@ def _text(trained: Trained, base: str | None) -> list[str]:
     return [*said, "", f"`{CARD}` holds the plan it was priced by and the checksums of the files beside it."]
 
 
-def _name_of(model: Any) -> str | None:
+def _name_of(model: object) -> str | None:
     """The model that this one began as, by the name it was loaded by; no path of this machine."""
     name = getattr(getattr(model, "config", None), "_name_or_path", "") or ""
     return str(name) if name and not Path(name).is_absolute() and not Path(name).exists() else None

@@ -36,7 +36,7 @@ SELDOM = 1e9
 
 
 @dataclass(frozen=True)
-class Asked:
+class PrivateTerms:
     """What the caller said of privacy, as `rt.fit` is told it."""
 
     epsilon: float | None
@@ -86,7 +86,7 @@ class Rounded:
             return self.loss(model, batch).float()
 
 
-def opened(trainer: ReticentTrainer, asked: Asked, folder: Path, *, resume: bool) -> Run:
+def opened(trainer: ReticentTrainer, asked: PrivateTerms, folder: Path, *, resume: bool) -> Run:
     """The run that a Trainer's arguments ask for."""
     args, data = trainer.args, trainer.train_dataset
     if data is None or not hasattr(data, "__len__") or not hasattr(data, "__getitem__"):
@@ -134,7 +134,7 @@ def opened(trainer: ReticentTrainer, asked: Asked, folder: Path, *, resume: bool
     return run
 
 
-def read(trainer: ReticentTrainer, asked: Asked) -> Any:
+def read(trainer: ReticentTrainer, asked: PrivateTerms) -> Any:
     """The training data, each record by itself, without the columns that the model does not take."""
     data, collator = trainer.train_dataset, trainer.collator_of_one
     if hasattr(data, "column_names"):
@@ -151,7 +151,7 @@ def _text(processing: Any) -> Any:
     return processing if hasattr(processing, "model_max_length") else None
 
 
-def _loss(trainer: ReticentTrainer, asked: Asked) -> LossLike:
+def _loss(trainer: ReticentTrainer, asked: PrivateTerms) -> LossLike:
     """The loss of the model's head, or the caller's own."""
     args, loss = trainer.args, asked.loss
     if loss is None:

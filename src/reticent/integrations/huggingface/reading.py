@@ -19,8 +19,8 @@ UNLIMITED = 100_000
 
 
 def examples(
-    dataset: Any,
-    tokenizer: Any = None,
+    dataset: object,
+    tokenizer: object = None,
     *,
     max_length: int | Mapping[str, int] | None = None,
     collator: Callable[[list[Any]], Any] | None = None,
@@ -48,7 +48,7 @@ def examples(
     return padded(dataset, length, collate_fn=_Alone(collator or default_data_collator), pad=pad)
 
 
-def public_length(dataset: Any, tokenizer: Any) -> int | Mapping[str, int]:
+def public_length(dataset: object, tokenizer: object) -> int | Mapping[str, int]:
     """The length that the tokenizer declares; none is needed where no field is said to be of many lengths."""
     limit = getattr(tokenizer, "model_max_length", None)
     if isinstance(limit, int) and limit < UNLIMITED:
@@ -61,12 +61,12 @@ def public_length(dataset: Any, tokenizer: Any) -> int | Mapping[str, int]:
     return {}
 
 
-def _features(dataset: Any) -> Mapping[str, Any]:
+def _features(dataset: object) -> Mapping[str, object]:
     found = getattr(dataset, "features", None)
     return found if isinstance(found, Mapping) else {}
 
 
-def _open(feature: Any) -> bool:
+def _open(feature: object) -> bool:
     """Whether a column of lists is not of one length, as its schema has it."""
     return hasattr(feature, "feature") and getattr(feature, "length", -1) == -1
 
@@ -75,11 +75,11 @@ def _open(feature: Any) -> bool:
 class Together:
     """A collator of public records, by which these get the same length as those that are trained on."""
 
-    tokenizer: Any
+    tokenizer: object
     max_length: int | Mapping[str, int]
     collator: Callable[[list[Any]], Any]
 
-    def __call__(self, records: list[Any]) -> Any:
+    def __call__(self, records: list[Any]) -> object:
         """The records as one batch."""
         found = examples(records, self.tokenizer, max_length=self.max_length, collator=self.collator)
         return found.take(np.arange(len(records)))

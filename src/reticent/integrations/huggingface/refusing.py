@@ -1,10 +1,10 @@
-"""Refusing: what a Trainer can be asked for that would tell of the examples, or train by another plan than the stated one."""
+"""Refusing: what a Trainer can be asked for that would tell of the examples, or train by another plan than stated."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from transformers import Trainer, TrainingArguments
 
@@ -22,14 +22,14 @@ def refuse_leaks(trainer: ReticentTrainer) -> None:
 
 
 def _about_arguments(args: TrainingArguments) -> Iterator[str]:
-    def asks(name: str) -> Any:
+    def asks(name: str) -> object:
         return getattr(args, name, None)
 
     sampling = asks("train_sampling_strategy")
     if asks("group_by_length") or (sampling is not None and str(getattr(sampling, "value", sampling)) != "random"):
         yield (
-            "train_sampling_strategy (group_by_length): the proof is for a draw in which everybody takes part by chance "
-            "alone; leave it at 'random'"
+            "train_sampling_strategy (group_by_length): the proof is for a draw in which everybody takes part by "
+            "chance alone; leave it at 'random'"
         )
     if asks("auto_find_batch_size"):
         yield "auto_find_batch_size: the batch is part of the plan; per_device_train_batch_size bounds the memory"
@@ -39,6 +39,8 @@ def _about_arguments(args: TrainingArguments) -> Iterator[str]:
         yield "include_num_input_tokens_seen: how many words were drawn is private"
     if asks("skip_memory_metrics") is False:
         yield "skip_memory_metrics=False: the peak of memory follows the number of examples drawn, which is private"
+    if asks("gradient_checkpointing") or asks("activation_checkpointing"):
+        yield "gradient_checkpointing: a lower per_device_train_batch_size bounds the memory, and changes nothing else"
     if asks("push_to_hub"):
         yield "push_to_hub: the output folder holds the run's secret key; save_pretrained(folder) makes one to upload"
     if not args.max_grad_norm or not 0 < args.max_grad_norm < math.inf:
@@ -61,7 +63,7 @@ def _about_evaluation(trainer: ReticentTrainer) -> Iterator[str]:
     elif not public and (str(getattr(args.eval_strategy, "value", args.eval_strategy)) != "no" or args.eval_on_start):
         yield "evaluation while training tells of eval_dataset: say public_eval=True if nobody in it is to be protected"
     if not public and (args.load_best_model_at_end or str(getattr(args.save_strategy, "value", "")) == "best"):
-        yield "load_best_model_at_end (save_strategy 'best') chooses by eval_dataset: say public_eval=True if it is public"
+        yield "load_best_model_at_end (and save_strategy 'best') chooses by eval_dataset: say public_eval=True"
 
 
 def _about_the_loss(trainer: ReticentTrainer) -> Iterator[str]:

@@ -7,9 +7,8 @@ import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from transformers import Trainer, TrainingArguments
+from transformers import Trainer
 from transformers.trainer_utils import TrainOutput, speed_metrics
 
 from reticent.accounting import Guarantee
@@ -18,7 +17,7 @@ from reticent.checkpoint import checkpoint_of
 from reticent.errors import ResumeError, SettingError
 from reticent.inside import Batch
 from reticent.integrations.huggingface.card import save_pretrained
-from reticent.integrations.huggingface.planning import Asked, opened
+from reticent.integrations.huggingface.planning import PrivateTerms, opened
 from reticent.integrations.huggingface.reading import Together
 from reticent.integrations.huggingface.refusing import refuse_leaks
 from reticent.losses import LossLike, about_loss
@@ -36,8 +35,8 @@ _PRIVATE = ("loss", "train_loss", "grad_norm")
 class ReticentTrainer(Trainer):
     """A `transformers.Trainer` that trains privately: the same arguments, callbacks, evaluation and checkpoints.
 
-    `epsilon` (or `noise_multiplier`), `delta`, `method`, `size`, `adjacency`, `loss`, `initial`, `dataset`, `probes` and
-    `seed` are those of `rt.fit`. The batch drawn is per_device_train_batch_size x gradient_accumulation_steps x
+    `epsilon` (or `noise_multiplier`), `delta`, `method`, `size`, `adjacency`, `loss`, `initial`, `dataset`, `probes`
+    and `seed` are those of `rt.fit`. The batch drawn is per_device_train_batch_size x gradient_accumulation_steps x
     processes on average, of which the first number are computed at once; `max_grad_norm` bounds each example's
     gradient. Every record is padded or cut to `max_length`. Evaluation needs `public_eval=True`: nobody in
     `eval_dataset` is protected. No training loss is known or logged. What would leak is refused with the reason.
@@ -45,7 +44,7 @@ class ReticentTrainer(Trainer):
 
     def __init__(
         self,
-        *args: Any,
+        *args: object,
         epsilon: float | None = None,
         delta: float | None = None,
         noise_multiplier: float | None = None,
@@ -59,11 +58,11 @@ class ReticentTrainer(Trainer):
         initial: Initial = None,
         dataset: DatasetBudget | None = None,
         seed: int | None = None,
-        **settings: Any,
+        **settings: object,
     ):
         self.run: Run | None = None
         self.public_eval, self.own_loss, self._resuming = public_eval, loss, False
-        self._asked = Asked(
+        self._asked = PrivateTerms(
             epsilon, delta, noise_multiplier, method, size, adjacency, max_length, loss, probes, initial, dataset, seed
         )
         super().__init__(*args, **settings)
@@ -75,7 +74,10 @@ class ReticentTrainer(Trainer):
     # -- training ------------------------------------------------------------------------------------------------
 
     def train(
-        self, resume_from_checkpoint: str | bool | None = None, trial: Any = None, ignore_keys_for_eval: Any = None
+        self,
+        resume_from_checkpoint: str | bool | None = None,
+        trial: object = None,
+        ignore_keys_for_eval: list[str] | None = None,
     ) -> TrainOutput:
         """Train; resumed, the run goes on exactly where its own folder stands, whichever checkpoint is named."""
         refuse_leaks(self)
@@ -100,11 +102,9 @@ class ReticentTrainer(Trainer):
 
     def _inner_training_loop(
         self,
-        batch_size: int | None = None,
-        args: TrainingArguments | None = None,
-        resume_from_checkpoint: str | None = None,
-        trial: Any = None,
-        ignore_keys_for_eval: Any = None,
+        _batch_size: int | None = None,
+        ignore_keys_for_eval: list[str] | None = None,
+        **_said: object,
     ) -> TrainOutput:
         """The one loop of Reticent in the place of the Trainer's own."""
         if not self.model.training:
@@ -156,7 +156,7 @@ class ReticentTrainer(Trainer):
                 found[int(step[1])] = path.parent
         return found[max(found)] if found else None
 
-    def _tell(self, ignored: Any, began: float) -> None:
+    def _tell(self, ignored: list[str] | None, began: float) -> None:
         """Log, evaluate and save, where the callbacks ask for it."""
         if self.control.should_log and self.state.global_step > self._globalstep_last_logged:
             self._globalstep_last_logged = self.state.global_step
@@ -215,38 +215,38 @@ class ReticentTrainer(Trainer):
             public["epsilon_so_far"] = self.run.spent()
         super().log(public, start_time)
 
-    def evaluate(self, eval_dataset: Any = None, *args: Any, **settings: Any) -> dict[str, float]:
+    def evaluate(self, eval_dataset: object = None, *args: object, **settings: object) -> dict[str, float]:
         """Evaluate on data that is public; of the training data nothing is told."""
         self._refuse_private(self.eval_dataset if eval_dataset is None else eval_dataset)
         found: dict[str, float] = super().evaluate(eval_dataset, *args, **settings)
         return found
 
-    def predict(self, test_dataset: Any, *args: Any, **settings: Any) -> Any:
+    def predict(self, test_dataset: object, *args: object, **settings: object) -> object:
         """The model's answers for data that is public."""
         self._refuse_private(test_dataset)
         return super().predict(test_dataset, *args, **settings)
 
-    def _refuse_private(self, data: Any) -> None:
+    def _refuse_private(self, data: object) -> None:
         several = data.values() if isinstance(data, dict) else [data]
         if any(one is self.train_dataset for one in several):
             raise SettingError("the training data are private: what the model says of them is not covered by epsilon")
         if not self.public_eval:
             raise SettingError("say public_eval=True if nobody in the data to evaluate on is to be protected")
 
-    def push_to_hub(self, *_args: Any, **_settings: Any) -> Any:
+    def push_to_hub(self, *_args: object, **_settings: object) -> None:
         """Refused: the output folder holds the run's secret key."""
         raise SettingError(
             "the output folder holds the run's secret key: trainer.save_pretrained(folder) makes a folder for the Hub, "
             "and huggingface_hub.upload_folder(folder_path=folder, repo_id=...) sends it"
         )
 
-    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+    def _save_checkpoint(self, model: object, trial: object) -> None:
         super()._save_checkpoint(model, trial)
         if self.run is not None:
             self.run.save()
 
-    def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
+    def _save_optimizer_and_scheduler(self, _output_dir: str) -> None:
         """They are in the run's own checkpoint, which is the one to go on from."""
 
-    def _save_rng_state(self, output_dir: str) -> None:
+    def _save_rng_state(self, _output_dir: str) -> None:
         """Chance comes from the run's key."""

@@ -369,8 +369,8 @@ def table(rows: list[dict[str, Any]], made_by: str) -> str:
         "",
         made_by,
         "",
-        f"{ROWS} examples, {WORDS} words (half of the texts are padded) or 32 x 32 pixels, width {WIDTH}, two layers or "
-        "stages, dropout at rest, one thread. `error`: the largest of the relative errors of all norms and of the "
+        f"{ROWS} examples, {WORDS} words (half of the texts are padded) or 32 x 32 pixels, width {WIDTH}, two layers "
+        "or stages, dropout at rest, one thread. `error`: the largest of the relative errors of all norms and of the "
         "clipped sum against a loop over single examples, in float32. `ratio`: processor time of norms and clipped sum "
         f"over that of a plain forward and backward pass, medians of {TURNS} turns in turn; noise and optimizer are in "
         "neither. Models this small show the cost of each call more than that of arithmetic.",

@@ -1,4 +1,4 @@
-"""Hugging Face: each example's own loss, one public length, a Trainer that refuses to leak, adapters in their own format."""
+"""Hugging Face: each example's own loss, a public length, a Trainer that refuses to leak, adapters in their format."""
 
 from __future__ import annotations
 
@@ -226,10 +226,9 @@ def test_an_adapter_is_trained_privately_and_saved_in_its_own_format(tmp_path: P
         tiny.bert(), peft.LoraConfig(task_type="SEQ_CLS", r=2, target_modules=["query"], lora_dropout=0.0)
     )
     before = {name: part.detach().clone() for name, part in model.named_parameters()}
-    mine = trainer(
-        tmp_path / "out", model, {"save_steps": 2, "eval_strategy": "steps", "eval_steps": 2}, callbacks=[seen := Seen()],
-        eval_dataset=tiny.dataset(8), public_eval=True,
-    )  # fmt: skip
+    said = {"save_steps": 2, "eval_strategy": "steps", "eval_steps": 2}
+    public = {"eval_dataset": tiny.dataset(8), "public_eval": True}
+    mine = trainer(tmp_path / "out", model, said, callbacks=[seen := Seen()], **public)
     told = mine.train()
     moved = {name for name, part in model.named_parameters() if not torch.equal(part, before[name])}
     assert moved == {name for name, part in model.named_parameters() if part.requires_grad}

@@ -8,13 +8,14 @@ from typing import Any
 from reticent.bill import Bill
 from reticent.checkpoint import Folder, refuse_changes
 from reticent.inside import Batch, Randomness, Store, Task, Vault
+from reticent.inside.comparing import compared
 from reticent.inside.guard import Guard
 from reticent.inside.randomness import torch_seeded
 from reticent.inside.ranks import Ranks
 from reticent.inside.sharding import cut_up, whole_parts
 from reticent.inside.shares import Shares
 from reticent.resuming import common_ledger, refuse_other_ledger
-from reticent.usable import Checked, refuse_other_call
+from reticent.usable import Checked, refuse_other_call, refuse_other_model
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +28,8 @@ class Opened:
     """The checkpoint, if there is one."""
     examples: str
     """A keyed fingerprint of the examples."""
+    assumes: tuple[str, ...]
+    """What could not be found out of the ranks."""
     checked: Checked
     """What to ask before every round: the model may have been put into another mode."""
 
@@ -43,7 +46,7 @@ def opened(
     probes: Batch | None,
 ) -> Opened:
     """Lock the examples up and check the model; the first rank reads what is stored and makes the key, for all."""
-    refuse_other_call(description, ranks)
+    refuse_other_call({**description, "type of the weights": str(task.flat.vector.dtype)}, ranks)
     stored = ranks.share(lambda: None if folder is None else folder.read())
     with ranks.together():
         if stored is None:
@@ -68,12 +71,14 @@ def opened(
         divided=not cut_up(task.model),
     )
     kept, fingerprint = ranks.share(lambda: folder is not None), ""
-    if kept or ranks.world > 1:
-        # Releases that share a ledger line are not sealed one by one: to repeat them takes all the same examples.
-        with torch_seeded(0):  # what is drawn anew in every look, such as masked words, is the same in this one
+    with torch_seeded(0):  # what is drawn anew in every look, such as masked words, is the same in this one
+        if kept or ranks.world > 1:
+            # Releases that share a ledger line are not sealed one by one: to repeat them takes all the same examples.
             fingerprint = vault.fingerprint(every=kept and bill.plan.bundles)
+        left = compared(examples, randomness, ranks)
     for part in whole_parts({**dict(task.model.named_parameters()), **dict(task.model.named_buffers())}).values():
         ranks.alike(part)
     with ranks.together():
         checked = Checked(task, vault.blank(rows=4), probes, guard)
-    return Opened(vault, randomness, stored, fingerprint, checked)
+    refuse_other_model(task, vault.blank(rows=4) if probes is None else probes, ranks)
+    return Opened(vault, randomness, stored, fingerprint, left, checked)

@@ -13,6 +13,7 @@ from reticent.errors import DataError
 from reticent.gradients.batches import map_tensors
 from reticent.gradients.randomness import at_rest
 from reticent.inside import Batch, Store, Tabular, readable
+from reticent.inside.store import Storable
 from reticent.losses.calling import TARGETS, called, logits_of, parted
 from reticent.losses.heads import head_loss
 from reticent.losses.masks import whole_masks
@@ -62,7 +63,7 @@ def answered(model: nn.Module, x: Any, batch_size: int) -> Iterator[tuple[Tensor
 def _store(model: nn.Module, x: Any) -> Store:
     """Tuples, dicts and datasets as they are trained on; anything else is one array of inputs."""
     parts = isinstance(x, list) and bool(x) and (isinstance(x[0], tuple | dict) or hasattr(x[0], "shape"))
-    whole = parts or isinstance(x, tuple | Mapping | Tabular) or _is_dataset(x)
+    whole = parts or isinstance(x, tuple | Mapping | Tabular | Storable) or _is_dataset(x)
     return readable(x if whole else (x,), model)[0]
 
 

@@ -32,7 +32,7 @@ _PRIVATE = ("loss", "train_loss", "grad_norm")
 """What a Trainer logs of the examples drawn, which nothing pays for."""
 
 
-class ReticentTrainer(Trainer):
+class ReticentTrainer(Trainer):  # type: ignore[misc]
     """A `transformers.Trainer` that trains privately: the same arguments, callbacks, evaluation and checkpoints.
 
     `epsilon` (or `noise_multiplier`), `delta`, `method`, `size`, `adjacency`, `loss`, `initial`, `dataset`, `probes`

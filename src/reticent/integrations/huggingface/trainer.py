@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from transformers import Trainer
 from transformers.trainer_utils import TrainOutput, speed_metrics
@@ -41,6 +42,9 @@ class ReticentTrainer(Trainer):  # type: ignore[misc]
     gradient. Every record is padded or cut to `max_length`. Evaluation needs `public_eval=True`: nobody in
     `eval_dataset` is protected. No training loss is known or logged. What would leak is refused with the reason.
     """
+
+    data_collator: Any
+    control: Any
 
     def __init__(
         self,

@@ -12,6 +12,7 @@ from torch import Tensor
 from reticent.call import classified
 from reticent.evaluating import predict
 from reticent.files import replace_file
+from reticent.gradients.randomness import at_rest
 from reticent.inside import Batch
 from reticent.results import Learning
 from reticent.results.fields import Fields
@@ -99,13 +100,9 @@ class LearningCurve:
                 answers = predict(run.model, x)
                 if classified(answers, y):
                     return float((answers.argmax(1) == y).double().mean())
-        self._of, training = "loss", run.model.training
-        run.model.eval()
-        try:
-            with torch.no_grad():
-                return float(run.loss(run.model, self._batch).double().mean())
-        finally:
-            run.model.train(training)
+        self._of = "loss"
+        with at_rest(run.model), torch.no_grad():
+            return float(run.loss(run.model, self._batch).double().mean())
 
 
 def _spent(run: Run) -> tuple[float | None, float | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
@@ -28,11 +28,14 @@ class Loop:
     optimizer: Optimizer
     scheduler: LRScheduler | None
     randomness: Randomness
+    checked: Callable[[], None]
+    """Refuses a model that mixes examples in the mode it is in now."""
 
     def round(self, standing: Standing) -> Standing:
         """One round: candidates are tried until one is kept, or as many as the gate allows."""
         method, vault, diagnostics = self.method, self.vault, self.task.diagnostics
         self.task.flat.refuse_moved()
+        self.checked()
         if diagnostics is not None:
             diagnostics.begin(standing.number)
         with vault.round(standing.number), self._known_chance(standing.number):

@@ -10,11 +10,12 @@ from reticent.checkpoint import Folder, refuse_changes
 from reticent.inside import Batch, Randomness, Store, Task, Vault
 from reticent.inside.comparing import compared
 from reticent.inside.guard import Guard
+from reticent.inside.randomness import torch_seeded
 from reticent.inside.ranks import Ranks
 from reticent.inside.sharding import cut_up, whole_parts
 from reticent.inside.shares import Shares
 from reticent.resuming import common_ledger, refuse_other_ledger
-from reticent.usable import check_model, refuse_other_call, refuse_other_model
+from reticent.usable import Checked, refuse_other_call, refuse_other_model
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +30,8 @@ class Opened:
     """A keyed fingerprint of the examples."""
     assumes: tuple[str, ...]
     """What could not be found out of the ranks."""
+    checked: Checked
+    """What to ask before every round: the model may have been put into another mode."""
 
 
 def opened(
@@ -68,13 +71,14 @@ def opened(
         divided=not cut_up(task.model),
     )
     kept, fingerprint = ranks.share(lambda: folder is not None), ""
-    if kept or ranks.world > 1:
-        # Releases that share a ledger line are not sealed one by one: to repeat them takes all the same examples.
-        fingerprint = vault.fingerprint(every=kept and bill.plan.bundles)
-    left = compared(examples, randomness, ranks)
+    with torch_seeded(0):  # what is drawn anew in every look, such as masked words, is the same in this one
+        if kept or ranks.world > 1:
+            # Releases that share a ledger line are not sealed one by one: to repeat them takes all the same examples.
+            fingerprint = vault.fingerprint(every=kept and bill.plan.bundles)
+        left = compared(examples, randomness, ranks)
     for part in whole_parts({**dict(task.model.named_parameters()), **dict(task.model.named_buffers())}).values():
         ranks.alike(part)
     with ranks.together():
-        check_model(task, vault.blank(rows=4), probes, guard)
+        checked = Checked(task, vault.blank(rows=4), probes, guard)
     refuse_other_model(task, vault.blank(rows=4) if probes is None else probes, ranks)
-    return Opened(vault, randomness, stored, fingerprint, left)
+    return Opened(vault, randomness, stored, fingerprint, left, checked)

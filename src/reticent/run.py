@@ -146,7 +146,7 @@ class Run:
         )
         held = opened(found, shares, self._ranks, self._task, self.bill, self._description, self._folder, seed, probes)
         self._vault, self._randomness, self._held = held.vault, held.keys, replace(held, stored=None)
-        self._loop = Loop(self.plan.method, self._vault, self._task, optimizer, scheduler, self._randomness)
+        self._loop = Loop(self.plan.method, held.vault, self._task, optimizer, scheduler, held.keys, held.checked)
         with self._ranks.together():
             if held.stored is not None:
                 self._restore(held.stored)

@@ -106,6 +106,22 @@ def refuse_other_call(described: Mapping[str, object], ranks: Ranks) -> None:
                 )
 
 
+class Checked:
+    """A model that was checked in the modes its modules are in: put into others, it is checked again."""
+
+    def __init__(self, task: Task, made_up: Batch, probes: Batch | None, guard: Guard):
+        self._asked, self._model = (task, made_up, probes, guard), task.model
+        self._known: set[tuple[bool, ...]] = set()
+        self()
+
+    def __call__(self) -> None:
+        """Check it, unless that was done."""
+        modes = tuple(module.training for module in self._model.modules())
+        if modes not in self._known:
+            check_model(*self._asked)
+            self._known.add(modes)
+
+
 def refuse_other_model(task: Task, rows: Batch, ranks: Ranks) -> None:
     """Refuse a model or a loss that answers otherwise on another rank, with the same weights, for the same rows."""
     if ranks.world == 1:

@@ -13,6 +13,7 @@ from reticent.data.loading.images import image_folder
 from reticent.data.loading.maps import mapped
 from reticent.data.loading.opening import Declaration
 from reticent.data.loading.own import as_examples, describe
+from reticent.data.loading.padding import padded
 from reticent.data.preprocessing import Preprocessing
 from reticent.data.sets.imdb import imdb_texts, imdb_words
 from reticent.data.sets.vectors import glove
@@ -48,6 +49,7 @@ __all__ = [
     "make_canaries",
     "mapped",
     "names",
+    "padded",
     "plant",
     "propose",
     "read_schema",

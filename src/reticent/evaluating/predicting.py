@@ -11,8 +11,12 @@ from torch import Tensor, nn
 
 from reticent.errors import DataError
 from reticent.gradients.batches import map_tensors
+from reticent.gradients.randomness import at_rest
 from reticent.inside import Batch, Store, Tabular, readable
+from reticent.inside.store import Storable
 from reticent.losses.calling import TARGETS, called, logits_of, parted
+from reticent.losses.heads import head_loss
+from reticent.losses.masks import whole_masks
 
 
 def predict(model: nn.Module, x: Any, *, batch_size: int = 1024) -> Tensor:
@@ -38,35 +42,34 @@ def answers(model: nn.Module, x: Any, y: Any = None, *, batch_size: int = 1024) 
         outputs, targets = torch.cat([output for output, _ in pairs]), torch.cat(found)
     if len(outputs) != len(targets):
         raise DataError(f"{len(outputs)} inputs but {len(targets)} targets: give one target for each input")
-    return outputs, targets
+    head = head_loss(model)
+    return (outputs, targets) if head is None else head.aligned(outputs, targets)
 
 
 def answered(model: nn.Module, x: Any, batch_size: int) -> Iterator[tuple[Tensor, Batch]]:
     """The answers batch by batch, each with its targets if there are any."""
-    was_training, first = model.training, next(model.parameters(), None)
+    head, first = head_loss(model), next(model.parameters(), None)
     device = torch.device("cpu") if first is None else first.device
     store = _store(model, x)
-    model.eval()
-    try:
-        with torch.no_grad():
-            for start in range(0, len(store), batch_size):
-                batch = store.take(np.arange(start, min(start + batch_size, len(store))))
-                inputs, target = _apart(batch)
-                yield logits_of(called(model, map_tensors(inputs, lambda part: part.to(device)))).cpu(), target
-    finally:
-        model.train(was_training)
+    with at_rest(model), torch.no_grad(), whole_masks():
+        for start in range(0, len(store), batch_size):
+            batch = store.take(np.arange(start, min(start + batch_size, len(store))))
+            inputs, target = _apart(batch)
+            if head is not None and target is not None:
+                inputs, target = head.apart(model, batch)
+            yield logits_of(called(model, map_tensors(inputs, lambda part: part.to(device)))).cpu(), target
 
 
 def _store(model: nn.Module, x: Any) -> Store:
     """Tuples, dicts and datasets as they are trained on; anything else is one array of inputs."""
     parts = isinstance(x, list) and bool(x) and (isinstance(x[0], tuple | dict) or hasattr(x[0], "shape"))
-    whole = parts or isinstance(x, tuple | Mapping | Tabular) or _is_dataset(x)
+    whole = parts or isinstance(x, tuple | Mapping | Tabular | Storable) or _is_dataset(x)
     return readable(x if whole else (x,), model)[0]
 
 
 def _is_dataset(x: Any) -> bool:
     array = isinstance(x, list) or hasattr(x, "shape") or hasattr(x, "to_numpy")
-    return not array and hasattr(x, "__getitem__") and hasattr(x, "__len__")
+    return (not array or hasattr(x, "__getitems__")) and hasattr(x, "__getitem__") and hasattr(x, "__len__")
 
 
 def _single(y: Any) -> Tensor:

@@ -16,6 +16,9 @@ from reticent.gradients.probes import made_up, remember
 from reticent.gradients.randomness import undisturbed
 from reticent.gradients.task import LossTask
 
+_POWER_VECTORS = ("_u", "_v", "weight_u", "weight_v")
+"""What torch's spectral norms, old and new, turn in every pass."""
+
 
 def check(
     model: nn.Module,
@@ -29,7 +32,8 @@ def check(
 
     `batch` is a handful of made-up examples; `probes` are public ones, for models that do not run on made-up rows (a
     length of 0, no end token). A row is seen alone, among few, and among `most` others of many kinds: give the
-    size of a real micro-batch if that is larger. The model is left as it was.
+    size of a real micro-batch if that is larger. Every module is checked in the mode it is in: one that is kept in
+    eval mode, such as a frozen BatchNorm, is taken for what it does there. The model is left as it was.
 
     >>> check(nn.Linear(3, 1), lambda m, x: m(x).sum(1), torch.eye(3))
     >>> check(nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)), lambda m, x: m(x).sum(1), torch.eye(3))
@@ -43,12 +47,12 @@ def check(
     if probes is not None:
         remember(model, probes)
     with undisturbed(model):
-        model.train()
         for path, module in model.named_modules():
             _refuse_by_type(f"module {path!r} ({type(module).__name__})", module)
         for rows in _runnable(task, batch, probes):
             _refuse_kept_statistics(task, rows)
             _refuse_mixed_examples(task, _several(rows))
+            _refuse_lost_axis(task, rows)
             refuse_company(task, rows, most)
 
 
@@ -75,7 +79,10 @@ def _runnable(task: LossTask, batch: Batch, probes: Batch | None) -> list[Batch]
 
 def _refuse_by_type(said: str, module: nn.Module) -> None:
     if isinstance(module, nn.modules.batchnorm._BatchNorm) and module.training:
-        raise ModelError(f"{said} mixes examples: its statistics come from the whole batch; use nn.GroupNorm instead")
+        raise ModelError(
+            f"{said} mixes examples: its statistics come from the whole batch; use nn.GroupNorm instead, or "
+            "freeze it: a BatchNorm in eval mode (module.eval()) keeps the statistics it came with"
+        )
     if isinstance(module, nn.modules.instancenorm._InstanceNorm) and module.track_running_stats and module.training:
         raise ModelError(f"{said} keeps statistics of private examples; build it with track_running_stats=False")
     if isinstance(module, nn.Embedding | nn.EmbeddingBag):
@@ -94,10 +101,30 @@ def _refuse_kept_statistics(task: LossTask, batch: Batch) -> None:
         if not torch.equal(buffer, before[name]):
             path, _, own = name.rpartition(".")
             kind = type(model.get_submodule(path)).__name__
+            if own in _POWER_VECTORS:
+                raise ModelError(
+                    f"module {path!r} ({kind}) is a spectral norm, which takes a step of its own in every forward pass "
+                    f"(buffer {own!r}): make it with torch.nn.utils.parametrizations and keep it in eval mode, "
+                    "module.eval(), so that it divides by the norm that it came with; or remove it"
+                )
             raise ModelError(
                 f"module {path!r} ({kind}) changes its buffer {own!r} when it trains, which keeps something of private "
-                f"examples past the noise; {NORMALISE}, or keep that module in eval mode (let its train() do nothing)"
+                f"examples past the noise; {NORMALISE}, or keep that module in eval mode (module.eval())"
             )
+
+
+def _refuse_lost_axis(task: LossTask, batch: Batch) -> None:
+    """A draw may be of one: `.squeeze()` would take its axis away, and the round would fail or count for nothing."""
+    one = chosen(batch, torch.tensor([0]))
+    try:
+        with torch.no_grad():
+            task.losses(one)
+    except Exception as reason:
+        said = str(reason).splitlines()[0] if str(reason) else type(reason).__name__
+        raise ModelError(
+            f"the model or its loss takes {size(batch)} rows and not one alone, and a draw may be of one ({said}). "
+            "Does it call .squeeze(), which takes the axis of the examples away as well? Say which axis: .squeeze(-1)"
+        ) from reason
 
 
 def _several(batch: Batch) -> Batch:

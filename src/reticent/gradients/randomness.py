@@ -35,6 +35,26 @@ def undo_attempt() -> None:
 
 
 @contextmanager
+def at_rest(model: nn.Module) -> Iterator[None]:
+    """A model in evaluation mode; afterwards every part of it is in the mode that it was in.
+
+    >>> model = nn.Sequential(nn.Dropout(), nn.BatchNorm1d(2).eval())
+    >>> with at_rest(model):
+    ...     model[0].training
+    False
+    >>> model[0].training, model[1].training
+    (True, False)
+    """
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+@contextmanager
 def undisturbed(model: nn.Module) -> Iterator[None]:
     """Give back torch's random states and the model's modes and buffers when the block ends.
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from reticent.gradients.batches import map_tensors
 from reticent.inside.persons import Persons, store_of
 from reticent.inside.store import Batch, Store, blank, moved
+from reticent.inside.task import refuse_lazy
 
 ROWS = 4
 """So many rows are made up to try a model on."""
@@ -25,6 +26,7 @@ def readable(examples: Any, model: nn.Module, probes: Batch | None = None) -> tu
     >>> len(store), rows[0].dtype, rows[1].shape
     (9, torch.float32, torch.Size([4]))
     """
+    refuse_lazy(model)
     dtype, first = dtype_of(model), next(model.parameters(), None)
     given = store_of(examples)
     store = Converted(given.rows if isinstance(given, Persons) else given, dtype)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from reticent.errors import ReticentError
+from reticent.gradients.randomness import at_rest
 from reticent.inside.drawn import Drawn
 
 
@@ -27,12 +28,8 @@ class RightAnswers:
     @torch.no_grad()
     def answer(self, drawn: Drawn) -> Tensor:
         """Count them; an answer that is not a number is a wrong one."""
-        was_training = self.model.training
-        self.model.eval()
-        try:
+        with at_rest(self.model):
             right = [self._right(*row) for x, y in drawn.batches() for row in zip(x.split(1), y, strict=True)]
-        finally:
-            self.model.train(was_training)
         return torch.tensor(float(sum(right)), dtype=torch.float64)
 
     def _right(self, x: Tensor, y: Tensor) -> bool:

@@ -85,7 +85,7 @@ class Mapped:
         """The examples of these numbers."""
         numbers = index.tolist()
         rows = [None if row is None else fitted(row, self._form) for row in self._rows(numbers)]
-        return joined([_nothing(self._form) if row is None else row for row in rows], self._form)
+        return joined([self._nothing() if row is None else row for row in rows], self._form)
 
     def odd(self) -> int:
         """How many count for nothing because they cannot be read or have another form: private."""
@@ -97,24 +97,48 @@ class Mapped:
         if many is None:
             return [self._alone(number) for number in numbers]
         try:
-            return [_collated(record) for record in many(numbers)]
+            return [self._row(record) for record in many(numbers)]
         except Exception:  # one of them cannot be read
             return [self._alone(number) for number in numbers]
 
     def _alone(self, number: int) -> Batch | None:
         try:
             many = getattr(self._dataset, "__getitems__", None)
-            return _collated(many([number])[0] if many is not None else self._dataset[number])
+            return self._row(many([number])[0] if many is not None else self._dataset[number])
         except Exception:  # nobody hears of it: an error would tell that this record is there
             return None
+
+    def _row(self, record: object) -> Batch | None:
+        """A record as a batch of one row; None for what cannot be one."""
+        return _collated(record)
+
+    def _nothing(self) -> Batch:
+        """A row that counts for nothing."""
+        return nothing_like(self._form)
 
 
 def _collated(record: object) -> Batch | None:
     """A record as a batch of one row, as a DataLoader would make it; None for what cannot be one."""
     try:
-        return default_collate([record])
+        return default_collate([with_arrays(record)])
     except Exception:
         return None
+
+
+def with_arrays(record: object) -> object:
+    """A record whose lists of numbers are arrays, as tokenised text has them: a loader would take each for a field."""
+    if isinstance(record, Mapping):
+        return {name: _array_of(part) for name, part in record.items()}
+    return tuple(map(_array_of, record)) if type(record) is tuple else record
+
+
+def _array_of(part: object) -> object:
+    if not isinstance(part, list) or not part or isinstance(part[0], str | Tensor):
+        return part
+    try:
+        return torch.as_tensor(part)
+    except (TypeError, ValueError, RuntimeError):
+        return part
 
 
 def fitted(row: Batch, form: Batch) -> Batch | None:
@@ -136,7 +160,7 @@ def _structure(batch: Batch) -> object:
     return type(batch).__name__
 
 
-def _nothing(form: Batch) -> Batch:
+def nothing_like(form: Batch) -> Batch:
     """A row of this form that is not a number, or zero where there is no such thing."""
 
     def fill(part: Tensor) -> Tensor:

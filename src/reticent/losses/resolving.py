@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 from torch import Tensor, nn
@@ -12,6 +13,7 @@ from reticent.inside import Batch, Loss
 from reticent.losses.basic import cross_entropy
 from reticent.losses.calling import called, logits_of, parted
 from reticent.losses.choosing import choose
+from reticent.losses.heads import HeadLoss, head_loss, inner
 from reticent.losses.known import by_name
 from reticent.losses.pairing import Paired
 from reticent.losses.trying import first_answer, kinds_of_rows, refuse_one_size, understood
@@ -48,13 +50,18 @@ def per_example(loss: LossLike, model: nn.Module, rows: Batch, probes: Batch | N
     return found
 
 
-def choose_loss(model: nn.Module, rows: Batch, probes: Batch | None = None) -> tuple[str, str]:
-    """The name of the loss for a model where none was given, and why.
+def choose_loss(model: nn.Module, rows: Batch, probes: Batch | None = None) -> tuple[str | HeadLoss, str]:
+    """The loss for a model where none was given, by its name or by the head that it says it has, and why.
 
     >>> import torch
     >>> choose_loss(nn.Linear(3, 2), (torch.zeros(4, 3), torch.ones(4, 2, dtype=torch.bool)))
     ('bce', 'the targets are yes or no, one for each output')
     """
+
+    found = head_loss(model)
+    if found is not None:
+        first_answer(model, kinds_of_rows(rows, probes), partial(found, model))
+        return found, f"the model is a {type(inner(model)).__name__}"
 
     def ask(batch: Batch) -> tuple[Tensor, Any]:
         inputs, target = parted(batch)
@@ -75,6 +82,6 @@ def name_of(loss: object) -> str:
 
 def about_loss(loss: Loss) -> dict[str, str | None]:
     """A loss in plain words: its name, what is learned by it, and what the outputs stand for, where that is known."""
-    if isinstance(loss, Paired):
+    if isinstance(loss, Paired | HeadLoss):
         return loss.about()
     return {"name": name_of(loss), "task": "classes" if loss is cross_entropy else None, "answers": None}

@@ -139,8 +139,8 @@ def _shape_of(tensor: Tensor, index: object) -> list[int]:
 def _gather(whose: Whose, args: Args, kwargs: Kwargs, _result: object) -> Answer:
     """Within an example, by indices of its own; only an order may be inverted across examples."""
     tensor = first(args, kwargs)
-    last = "indices" if isinstance(args[1], Tensor) else "index"
-    axis = given(args, kwargs, 2 if last == "indices" else 1, "dim")
+    indices_first = len(args) > 1 and isinstance(args[1], Tensor)  # as take_along_dim has them
+    axis = given(args, kwargs, 2 if indices_first else 1, "dim")
     others = [value for value in (*args[1:], *kwargs.values()) if isinstance(value, Tensor)]
     if isinstance(whose.of(tensor), EveryExample):
         return EveryExample()

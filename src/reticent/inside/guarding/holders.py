@@ -112,7 +112,8 @@ def holder_of(where: Where, thing: object) -> Holder | None:
     [1, 2]
     """
     if isinstance(thing, dict):
-        return Holder(where, (thing.keys(), thing.values()), partial(_fill_mapping, thing))
+        # What it holds, not what it would make: a mapping that loads on demand would load everything.
+        return Holder(where, (dict.keys(thing), dict.values(thing)), partial(_fill_mapping, thing))
     if isinstance(thing, type):
         getattr(thing, "__annotations__", None)  # made when first asked for, which is no change
         names: Mapping[str, object] = vars(thing)

@@ -1,0 +1,98 @@
+"""Padding: records of many lengths, each brought by itself to one length that is public."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch.utils.data import Dataset, default_collate
+
+from reticent.errors import DataError, require
+from reticent.inside.store import Batch, Mapped, nothing_like, with_arrays
+
+Collate = Callable[[list[Any]], Batch]
+"""Records -> a batch of them, as a DataLoader has it."""
+
+
+class Padded(Mapped):
+    """Examples of a map-style dataset whose sequences are padded, or cut, to a declared length.
+
+    A batch padded to its longest record would have a shape that tells that record's length, and a rounding that
+    depends on it. So every record is collated alone and padded to the same length, whoever is drawn with it.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset[object],
+        length: int | Mapping[str, int],
+        collate: Collate | None,
+        pad: Mapping[str, float],
+    ):
+        for most in length.values() if isinstance(length, Mapping) else (length,):
+            require(most >= 1, f"the length that records are padded to must be 1 or more, not {most}")
+        self._length, self._collate, self._pad = length, collate or _collated, dict(pad)
+        super().__init__(dataset)
+
+    def as_store(self) -> Padded:
+        """Itself."""
+        return self
+
+    def _row(self, record: object) -> Batch | None:
+        row = self._collate([record])
+        if isinstance(row, Mapping):
+            return {name: self._brought(str(name), part) for name, part in row.items()}
+        parts = row if isinstance(row, tuple | list) else (row,)
+        return tuple(self._brought(str(place), part) for place, part in enumerate(parts))
+
+    def _brought(self, name: str, part: object) -> object:
+        """A field in the length that was declared; by default, whole numbers on two axes or more are sequences."""
+        if not isinstance(part, Tensor):
+            return part
+        if isinstance(self._length, Mapping):
+            most = self._length.get(name)
+        else:
+            most = None if part.ndim < 2 or part.is_floating_point() else self._length
+        if most is None:
+            return part
+        return functional.pad(part[..., :most], (0, max(0, most - part.shape[-1])), value=self._pad.get(name, 0))
+
+    def _nothing(self) -> Batch:
+        """Nothing is learned of it where its targets can say so."""
+        row = nothing_like(self._form)
+        for name in ("labels", "label") if isinstance(row, dict) else ():
+            if name in row and not row[name].is_floating_point():
+                row[name] = torch.full_like(row[name], -100)
+        return row
+
+
+def _collated(records: list[Any]) -> Batch:
+    return default_collate([with_arrays(record) for record in records])
+
+
+def padded(
+    dataset: Any,
+    length: int | Mapping[str, int],
+    *,
+    collate_fn: Collate | None = None,
+    pad: Mapping[str, float] | None = None,
+) -> Padded:
+    """Examples of different lengths, padded to a public one; what is longer is cut.
+
+    `length` is for every field of whole numbers that is a sequence, or says it by the field's name (its place, in a
+    tuple: {"0": 64}); `collate_fn` is what a DataLoader would be given, and sees one record at a time; `pad` says by
+    what a field is padded, if not by 0.
+
+    >>> texts = [{"ids": [3, 5, 9], "label": 1}, {"ids": [4], "label": 0}]
+    >>> padded(texts, 2).take(torch.tensor([0, 1]).numpy())["ids"]
+    tensor([[3, 5],
+            [4, 0]])
+    """
+    if not (hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")):
+        raise DataError(
+            f"cannot pad examples of a {type(dataset).__name__}: give a list of records or a map-style Dataset; of a "
+            "DataLoader give its dataset, and its collate_fn"
+        )
+    return Padded(dataset, length, collate_fn, pad or {})

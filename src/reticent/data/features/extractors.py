@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from reticent.data.examples import Dataset, Examples
 from reticent.data.features.deskew import Deskew
+from reticent.data.features.hashing import PAIRS, WORDS, hashes, present
 from reticent.data.features.scattering import Scattering
 from reticent.data.features.two_scales import GROUPS, TwoScales
 from reticent.data.loading.arrays import Array, fingerprint, fresh_folder, open_array, read_arrays, seal_arrays
@@ -35,7 +36,7 @@ Progress = Callable[[int, int], None]
 FEATURE_VERSION = 1
 _BATCH = 64
 NORMALISED = "scattering-normalised"
-NAMES = ("scattering", NORMALISED, "scattering-two-scales", "deskew")
+NAMES = ("scattering", NORMALISED, "scattering-two-scales", "deskew", WORDS, PAIRS)
 
 
 def extract(
@@ -45,7 +46,8 @@ def extract(
 
     `"scattering"` is the papers' transform, `"scattering-normalised"` the same with each group of channels normalised
     for each example, once instead of in every step; `"scattering-two-scales"` puts a finer scale beside that, and
-    `"deskew"` straightens strokes. Names joined by `+` follow one another. A module or function may be given instead:
+    `"deskew"` straightens strokes. `"hashed-words"` and `"hashed-ngrams"`, with a number of buckets after another `-` if
+    it is not to be 16,384, say which buckets the words of a whole text fall into. Names joined by `+` follow one another. A module or function may be given instead:
     features of a module are cached under its weights, those of a function only if `key` names it.
 
     >>> from reticent.data import load
@@ -56,6 +58,8 @@ def extract(
         for name in extractor.split("+"):
             dataset = extract(dataset, name, progress=progress)
         return dataset
+    if isinstance(extractor, str) and (asked := hashes(extractor)) is not None:
+        return _hashed(dataset, *asked)
     if extractor == NORMALISED:
         plain = extract(dataset, "scattering", progress=progress)
         return extract(plain, nn.GroupNorm(GROUPS[2], plain.inputs[0], affine=False), progress=progress)
@@ -66,6 +70,19 @@ def extract(
     train, *test = (_transform(part, transform, label, told) for part in parts)
     note = f"{dataset.note}; features per example by {transform!r:.80}"
     return replace(dataset, train=train, test=test[0] if test else None, note=note)
+
+
+def _hashed(dataset: Dataset, kind: str, buckets: int) -> Dataset:
+    """Made anew in a second or two every time: nothing of it is kept on disk."""
+
+    def of(part: Examples) -> Examples:
+        if part.texts is None:
+            raise DataError(f"{kind} needs texts, and {dataset.name} has none")
+        return replace(part, x=present(part.texts, kind, buckets), texts=None, stands_on=part.texts.assumes)
+
+    train, test = of(dataset.train), None if dataset.test is None else of(dataset.test)
+    note = "; ".join([dataset.note, f"{kind} of whole texts in {buckets:,} buckets", *train.stands_on])
+    return replace(dataset, train=train, test=test, note=note, buckets=buckets)
 
 
 def features_of(x: Tensor, names: str) -> Tensor:

@@ -46,9 +46,9 @@ def extract(
 
     `"scattering"` is the papers' transform, `"scattering-normalised"` the same with each group of channels normalised
     for each example, once instead of in every step; `"scattering-two-scales"` puts a finer scale beside that, and
-    `"deskew"` straightens strokes. `"hashed-words"` and `"hashed-ngrams"`, with a number of buckets after another `-` if
-    it is not to be 16,384, say which buckets the words of a whole text fall into. Names joined by `+` follow one another. A module or function may be given instead:
-    features of a module are cached under its weights, those of a function only if `key` names it.
+    `"deskew"` straightens strokes. `"hashed-words"` and `"hashed-ngrams"` say which of 16,384 buckets the words of a
+    whole text fall into (`"hashed-words-4096"`: of so many). Names joined by `+` follow one another. A module or
+    function may be given instead: features of a module are cached under its weights, those of a function only if `key` names it.
 
     >>> from reticent.data import load
     >>> extract(load("digits"), lambda images: images.flatten(1)).inputs

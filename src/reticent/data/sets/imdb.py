@@ -14,8 +14,8 @@ from reticent.data.loading.stored import FileLayout, Stored
 from reticent.data.sets.reviews import (
     OFFICIAL,
     PACKAGED,
-    Reviews,
     START,
+    Reviews,
     encoded_arrays,
     join_words,
     read_official,

@@ -90,11 +90,11 @@ def test_what_cannot_be_hashed_says_so():
 
 def written_out(x, buckets):
     rows = torch.zeros(len(x), buckets + 1).scatter(1, x.long(), 1.0)[:, 1:]
-    return nn.functional.normalize(rows)
+    return 8 * nn.functional.normalize(rows)
 
 
 @pytest.mark.parametrize("name", ["linear", "mlp", "head"])
-def test_networks_see_rows_of_length_one(name):
+def test_networks_see_rows_of_one_length(name):
     found = data.extract(reviews(), "hashed-words-64")
     torch.manual_seed(0)
     model = blueprint_of(Recipe(model=name, features="hashed-words-64"), found).build()

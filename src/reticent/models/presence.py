@@ -9,13 +9,13 @@ from reticent.errors import ModelError
 
 
 class PresenceLinear(nn.Module):
-    """A linear layer on rows of zeros and ones, scaled to length 1, that are given as the places of the ones.
+    """A linear layer on rows of zeros and ones, scaled to length 8, that are given as the places of the ones.
 
     Places are numbered from 1, each once and rising; 0 fills a row up. It is what `nn.Linear` does with the rows
-    written out, in the time that the ones take.
+    written out, in the time that the ones take. Rows of length 1 would leave half of a clipped gradient to the bias.
 
     >>> layer = PresenceLinear(3, 2)
-    >>> by_hand = (layer.weight[1] + layer.weight[3]) / 2**0.5 + layer.bias
+    >>> by_hand = 8 * (layer.weight[1] + layer.weight[3]) / 2**0.5 + layer.bias
     >>> torch.allclose(layer(torch.tensor([[0, 1, 3]]))[0], by_hand)
     True
     """
@@ -27,7 +27,7 @@ class PresenceLinear(nn.Module):
 
     def forward(self, places: Tensor) -> Tensor:
         there = (places > 0).to(self.weight.dtype)
-        share = there / there.sum(1, keepdim=True).sqrt().clamp(min=1)
+        share = 8 * there / there.sum(1, keepdim=True).sqrt().clamp(min=1)
         return nn.functional.embedding_bag(places, self.weight, mode="sum", per_sample_weights=share) + self.bias
 
 

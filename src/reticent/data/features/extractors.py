@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,9 +23,11 @@ from reticent.data.features.deskew import Deskew
 from reticent.data.features.hashing import PAIRS, WORDS, hashes, present
 from reticent.data.features.scattering import Scattering
 from reticent.data.features.two_scales import GROUPS, TwoScales
+from reticent.data.features.vectors import MEANS, TRAINED_ON, mean_vectors
 from reticent.data.loading.arrays import Array, fingerprint, fresh_folder, open_array, read_arrays, seal_arrays
 from reticent.data.loading.maps import map_array
 from reticent.data.loading.places import cache_folder
+from reticent.data.texts import Texts
 from reticent.errors import DataError, UnknownName
 from reticent.files import private_folder, write_private
 from reticent.reading import reading
@@ -36,19 +39,25 @@ Progress = Callable[[int, int], None]
 FEATURE_VERSION = 1
 _BATCH = 64
 NORMALISED = "scattering-normalised"
-NAMES = ("scattering", NORMALISED, "scattering-two-scales", "deskew", WORDS, PAIRS)
+NAMES = ("scattering", NORMALISED, "scattering-two-scales", "deskew", WORDS, PAIRS, *MEANS)
 
 
 def extract(
-    dataset: Dataset, extractor: str | Extractor, *, key: str | None = None, progress: Progress | None = None
+    dataset: Dataset,
+    extractor: str | Extractor,
+    *,
+    key: str | None = None,
+    progress: Progress | None = None,
+    folder: str | Path | None = None,
 ) -> Dataset:
     """The dataset with every input replaced by its features; `progress(done, total)` is told as it goes.
 
     `"scattering"` is the papers' transform, `"scattering-normalised"` the same with each group of channels normalised
     for each example, once instead of in every step; `"scattering-two-scales"` puts a finer scale beside that, and
     `"deskew"` straightens strokes. `"hashed-words"` and `"hashed-ngrams"` say which of 16,384 buckets the words of a
-    whole text fall into (`"hashed-words-4096"`: of so many). Names joined by `+` follow one another. A module or
-    function may be given instead: features of a module are cached under its weights, those of a function only if `key` names it.
+    whole text fall into (`"hashed-words-4096"`: of so many); `"glove-mean"` is the mean of its words' vectors, from the
+    data `folder`. Names joined by `+` follow one another. A module or function may be given instead: features of a
+    module are cached under its weights, those of a function only if `key` names it.
 
     >>> from reticent.data import load
     >>> extract(load("digits"), lambda images: images.flatten(1)).inputs
@@ -56,10 +65,15 @@ def extract(
     """
     if isinstance(extractor, str) and "+" in extractor:
         for name in extractor.split("+"):
-            dataset = extract(dataset, name, progress=progress)
+            dataset = extract(dataset, name, progress=progress, folder=folder)
         return dataset
     if isinstance(extractor, str) and (asked := hashes(extractor)) is not None:
-        return _hashed(dataset, *asked)
+        kind, buckets = asked
+        found = _of_texts(dataset, f"{kind} in {buckets:,} buckets", partial(present, kind=kind, buckets=buckets))
+        return replace(found, buckets=buckets)
+    if isinstance(extractor, str) and extractor in MEANS:
+        means = partial(mean_vectors, size=MEANS[extractor], folder=folder)
+        return _of_texts(dataset, extractor, means, TRAINED_ON)
     if extractor == NORMALISED:
         plain = extract(dataset, "scattering", progress=progress)
         return extract(plain, nn.GroupNorm(GROUPS[2], plain.inputs[0], affine=False), progress=progress)
@@ -72,17 +86,17 @@ def extract(
     return replace(dataset, train=train, test=test[0] if test else None, note=note)
 
 
-def _hashed(dataset: Dataset, kind: str, buckets: int) -> Dataset:
+def _of_texts(dataset: Dataset, what: str, make: Callable[[Texts], Tensor], *stands_on: str) -> Dataset:
     """Made anew in a second or two every time: nothing of it is kept on disk."""
 
     def of(part: Examples) -> Examples:
         if part.texts is None:
-            raise DataError(f"{kind} needs texts, and {dataset.name} has none")
-        return replace(part, x=present(part.texts, kind, buckets), texts=None, stands_on=part.texts.assumes)
+            raise DataError(f"{what} needs texts, and {dataset.name} has none")
+        return replace(part, x=make(part.texts), texts=None, stands_on=part.texts.assumes + stands_on)
 
     train, test = of(dataset.train), None if dataset.test is None else of(dataset.test)
-    note = "; ".join([dataset.note, f"{kind} of whole texts in {buckets:,} buckets", *train.stands_on])
-    return replace(dataset, train=train, test=test, note=note, buckets=buckets)
+    note = "; ".join([dataset.note, f"{what}, of whole texts", *train.stands_on])
+    return replace(dataset, train=train, test=test, note=note)
 
 
 def features_of(x: Tensor, names: str) -> Tensor:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
 from reticent import data
-from reticent.data.features.vectors import TRAINED_ON
+from reticent.data.features.vectors import GLOVE_TRAINED_ON
 from reticent.data.loading import packed, pickles, png, stored
 from reticent.data.loading.arrays import fingerprint
 from reticent.data.sets import adult, checkins, cifar, imdb, mnist, reviews, vectors
@@ -432,7 +432,7 @@ def test_features_of_texts_know_every_word(tmp_path, anything_goes):
     assert hashed.train.assumes == (), "no list of words"
     means = data.extract(found, "glove-mean-50", folder=tmp_path)
     assert means.test.x[:, 0].tolist() == [0.0, 0.5], "of the words that GloVe knows"
-    assert means.train.assumes == (TRAINED_ON,)
+    assert means.train.assumes == (GLOVE_TRAINED_ON,)
 
 
 def test_absent_vectors_say_what_to_run(tmp_path):

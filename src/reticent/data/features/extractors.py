@@ -21,9 +21,10 @@ from torch import Tensor, nn
 from reticent.data.examples import Dataset, Examples
 from reticent.data.features.deskew import Deskew
 from reticent.data.features.hashing import PAIRS, WORDS, hashes, present
+from reticent.data.features.pretrained import LITE0, LITE0_TRAINED_ON, efficientnet_lite0
 from reticent.data.features.scattering import Scattering
 from reticent.data.features.two_scales import GROUPS, TwoScales
-from reticent.data.features.vectors import MEANS, TRAINED_ON, mean_vectors
+from reticent.data.features.vectors import GLOVE_TRAINED_ON, MEANS, mean_vectors
 from reticent.data.loading.arrays import Array, fingerprint, fresh_folder, open_array, read_arrays, seal_arrays
 from reticent.data.loading.maps import map_array
 from reticent.data.loading.places import cache_folder
@@ -39,7 +40,7 @@ Progress = Callable[[int, int], None]
 FEATURE_VERSION = 1
 _BATCH = 64
 NORMALISED = "scattering-normalised"
-NAMES = ("scattering", NORMALISED, "scattering-two-scales", "deskew", WORDS, PAIRS, *MEANS)
+NAMES = ("scattering", NORMALISED, "scattering-two-scales", "deskew", LITE0, WORDS, PAIRS, *MEANS)
 
 
 def extract(
@@ -52,12 +53,10 @@ def extract(
 ) -> Dataset:
     """The dataset with every input replaced by its features; `progress(done, total)` is told as it goes.
 
-    `"scattering"` is the papers' transform, `"scattering-normalised"` the same with each group of channels normalised
-    for each example, once instead of in every step; `"scattering-two-scales"` puts a finer scale beside that, and
-    `"deskew"` straightens strokes. `"hashed-words"` and `"hashed-ngrams"` say which of 16,384 buckets the words of a
-    whole text fall into (`"hashed-words-4096"`: of so many); `"glove-mean"` is the mean of its words' vectors, from the
-    data `folder`. Names joined by `+` follow one another. A module or function may be given instead: features of a
-    module are cached under its weights, those of a function only if `key` names it.
+    docs/features.md has all names: `"scattering"` and its kin, `"deskew"`, `"efficientnet-lite0"` for images,
+    `"hashed-words"`, `"hashed-ngrams"`, `"glove-mean"` for texts. Names joined by `+` follow one another. A module or
+    function may be given instead: features of a module are cached under its weights, those of a function only if `key`
+    names it. Vectors of words are read from the data `folder`.
 
     >>> from reticent.data import load
     >>> extract(load("digits"), lambda images: images.flatten(1)).inputs
@@ -73,7 +72,7 @@ def extract(
         return replace(found, buckets=buckets)
     if isinstance(extractor, str) and extractor in MEANS:
         means = partial(mean_vectors, size=MEANS[extractor], folder=folder)
-        return _of_texts(dataset, extractor, means, TRAINED_ON)
+        return _of_texts(dataset, extractor, means, GLOVE_TRAINED_ON)
     if extractor == NORMALISED:
         plain = extract(dataset, "scattering", progress=progress)
         return extract(plain, nn.GroupNorm(GROUPS[2], plain.inputs[0], affine=False), progress=progress)
@@ -81,8 +80,11 @@ def extract(
     label = key or _describe(transform)
     parts = [part for part in (dataset.train, dataset.test) if part is not None]
     told = _Counter(sum(len(part) for part in parts), progress)
-    train, *test = (_transform(part, transform, label, told) for part in parts)
-    note = f"{dataset.note}; features per example by {transform!r:.80}"
+    made_with = (LITE0_TRAINED_ON,) if extractor == LITE0 else ()
+    parts = [_transform(part, transform, label, told) for part in parts]
+    train, *test = (replace(part, stands_on=part.stands_on + made_with) for part in parts)
+    named = extractor if extractor == LITE0 else f"{transform!r:.80}"
+    note = "; ".join([dataset.note, f"features per example by {named}", *made_with])
     return replace(dataset, train=train, test=test[0] if test else None, note=note)
 
 
@@ -114,6 +116,8 @@ def _named(name: str, dataset: Dataset) -> Extractor:
         raise UnknownName("features", name, list(NAMES))
     if len(dataset.inputs) != 3:
         raise DataError(f"{name} needs images; inputs of {dataset.name} have the shape {dataset.inputs}")
+    if name == LITE0:
+        return efficientnet_lite0()
     if name == "deskew":
         return Deskew()
     transform = Scattering if name == "scattering" else TwoScales

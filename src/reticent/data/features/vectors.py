@@ -15,7 +15,7 @@ from reticent.data.texts import Texts, codes_of
 
 MEANS = {"glove-mean": 100, "glove-mean-50": 50}
 """By name, how many numbers a vector has."""
-TRAINED_ON = "GloVe 6B word vectors count as public: they were trained on Wikipedia 2014 and Gigaword 5"
+GLOVE_TRAINED_ON = "GloVe 6B word vectors count as public: they were trained on Wikipedia 2014 and Gigaword 5"
 
 
 def mean_vectors(texts: Texts, size: int, folder: str | Path | None = None) -> Tensor:

@@ -41,7 +41,7 @@ CELLS = {
     "fashion-mnist": Cell(
         Recipe(data="fashion-mnist", features="scattering-normalised", epsilon=3.0), 10_000, (0.5, 1.0, 2.0), (1.0,)
     ),
-    "imdb": Cell(Recipe(data="imdb", epsilon=3.0), 5000, (0.5, 1.0, 2.0)),
+    "imdb": Cell(Recipe(data="imdb", epsilon=3.0), 5000, (0.5, 1.0, 2.0), (1.0,)),
 }
 
 

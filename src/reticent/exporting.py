@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from reticent.data.loading.opening import STORED
-from reticent.data.tables import encoding
+from reticent.data.tables import encoding, rows
 from reticent.data.tables.schema import Schema
 from reticent.errors import ModelError, SettingError
 from reticent.files import make_folder, replace_file
@@ -68,8 +68,8 @@ def _plain(trained: Trained, place: Path) -> Path:
     )
     trained.save(place)  # weights, card, and how the examples were read
     if isinstance(read, Schema):
-        source = Path(inspect.getfile(encoding))
-        replace_file(place / source.name, source.read_bytes())
+        for source in (Path(inspect.getfile(module)) for module in (encoding, rows)):
+            replace_file(place / source.name, source.read_bytes())
         text += READING.format(schema=STORED) + (NUMBERS if read.target is not None else NAMES) + MAIN
     replace_file(place / "model.py", text.encode())
     return place / "model.py"

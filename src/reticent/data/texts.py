@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from reticent.data.loading.arrays import Array
-
-_PUNCTUATION = str.maketrans(dict.fromkeys('!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n', " "))
+from reticent.data.tables.encoding import words_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,15 +35,6 @@ class Texts:
         ends = np.cumsum(lengths)
         parts = [self.codes[ends[row] - lengths[row] : ends[row]] for row in rows]
         return replace(self, codes=np.concatenate([self.codes[:0], *parts]), lengths=self.lengths[list(rows)])
-
-
-def words_of(text: str) -> list[str]:
-    """Lower-case words; punctuation separates, apart from the apostrophe.
-
-    >>> words_of("It's GOOD--really!")
-    ["it's", 'good', 'really']
-    """
-    return [word for word in text.lower().translate(_PUNCTUATION).split(" ") if word]
 
 
 def codes_of(words: Iterable[str]) -> Array:

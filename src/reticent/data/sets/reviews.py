@@ -12,7 +12,8 @@ import numpy as np
 
 from reticent.data.loading.archives import tar_members
 from reticent.data.loading.arrays import Arrays
-from reticent.data.texts import as_texts, words_of
+from reticent.data.tables.encoding import words_of
+from reticent.data.texts import as_texts
 from reticent.errors import DataError
 
 VOCABULARY = 20_000

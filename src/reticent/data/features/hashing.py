@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from reticent.data.loading.arrays import Array
 from reticent.data.texts import Texts
 from reticent.errors import DataError
 
@@ -45,7 +46,7 @@ def present(texts: Texts, kind: str, buckets: int) -> Tensor:
     """
     lengths, most = texts.lengths.astype(np.int64), _MOST[kind]
     owner = np.repeat(np.arange(len(lengths)), lengths)
-    found = owner * buckets + texts.codes % np.uint32(buckets)
+    found: Array = owner * buckets + texts.codes % np.uint32(buckets)
     if kind == PAIRS:
         neighbours = owner[1:] == owner[:-1]
         pairs = _paired(texts.codes[:-1][neighbours], texts.codes[1:][neighbours]) % np.uint32(buckets)
@@ -61,7 +62,7 @@ def present(texts: Texts, kind: str, buckets: int) -> Tensor:
     return torch.from_numpy(rows)
 
 
-def _paired(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+def _paired(first: Array, second: Array) -> Array:
     """A hash of two words in their order, from the hash of each."""
     mixed = (first * np.uint32(0x9E3779B1) + np.uint32(1)) ^ second
     mixed = (mixed ^ (mixed >> np.uint32(16))) * np.uint32(0x85EBCA6B)

@@ -17,8 +17,11 @@ from reticent.inside.bounds import Bound, enforced
 from reticent.inside.drawn import Drawn
 from reticent.inside.rounding import Running, at_once
 from reticent.inside.settings import RoundSettings
-from reticent.inside.store import Batch, examples_in
+from reticent.inside.store import Batch, as_bytes, examples_in
 from reticent.inside.task import Task
+
+SOME = 4096
+"""Weights that are compared between ranks whenever they are asked about."""
 
 
 class Query(Protocol):
@@ -59,6 +62,15 @@ class Undivided(Protocol):
     undivided: bool
 
 
+def weights_of(query: Query) -> list[memoryview]:
+    """The weights that a query asks about, or some thousands of them, evenly spread: a mark of what they are."""
+    task = getattr(query, "task", None)
+    if not isinstance(task, Task):
+        return []
+    vector = task.flat.vector
+    return [as_bytes(vector[:: -(-len(vector) // SOME) or 1])]
+
+
 @dataclass(frozen=True, eq=False)
 class GradientSum:
     """The sum of bounded per-example gradients, as one vector (Abadi et al. 2016, algorithm 1)."""
@@ -79,15 +91,19 @@ class GradientSum:
 
     def answer(self, drawn: Drawn) -> Tensor:
         """Add up the gradients, each with the weight that its norm earns."""
+        return self.total(drawn, self._weigh)
+
+    def total(self, drawn: Drawn, weigh: Callable[[Tensor], Tensor]) -> Tensor:
+        """The gradients added up, each with the weight that it is given for its norm."""
         task, running = self.task, Running(self.task.flat)
 
-        def weigh(found: Tensor) -> Tensor:
+        def begun(found: Tensor) -> Tensor:
             running.begin()
-            return self._weigh(found)
+            return weigh(found)
 
         for batch in drawn.batches():
             limit = at_once(examples_in(batch), task.max_physical_batch_size, rows_each(batch))
-            norms_and_sum(task.model, task.loss, batch, weigh, max_physical_batch_size=limit, into=running.views)
+            norms_and_sum(task.model, task.loss, batch, begun, max_physical_batch_size=limit, into=running.views)
         total = running.sum()
         if not torch.isfinite(total).all():
             raise ModelError(
@@ -97,6 +113,7 @@ class GradientSum:
         return total
 
     def _weigh(self, found: Tensor) -> Tensor:
+        """The weights that the bound gives for these norms, cut to what it promises."""
         weights = enforced(self.bound, found, self.settings)
         if self.task.diagnostics is not None:
             self.task.diagnostics.saw(found, weights)

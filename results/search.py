@@ -2,7 +2,7 @@
 
 A sketch of what the recipe does (Poisson draws, clipped gradients of two outputs, noise as the plan says, momentum,
 averaged last weights) on sparse rows, which is ten times as quick. It learns from 20,000 training reviews and is judged
-on the other 5,000, never on test reviews; search.jsonl has what it saw. README.md says what was chosen and run by it.
+on the other 5,000, never on test reviews; search.log has what it saw. README.md says what was chosen and run by it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from reticent.experiments.quoting import Scale, quote
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.training import examples
 
-LOG = Path(__file__).with_name("search.jsonl")
+LOG = Path(__file__).with_name("search.log")
 ASIDE, AVERAGED, MOMENTUM = 5000, 0.15, 0.9
 USUAL = {
     "features": "hashed-words",

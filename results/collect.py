@@ -1,6 +1,7 @@
 """Copy what runs left (results.jsonl, attacks) into this folder, and write the tables of both README.md from it.
 
 `python results/collect.py OUT` does both; without OUT only the tables are written anew, and the pages of the papers.
+What OUT has no run of stays as it was.
 `python results/papers.py OUT --collect` copies the runs of the papers.
 """
 
@@ -87,9 +88,7 @@ def collect(out: Path) -> None:
         records = [json.loads(path.read_text()) for path in sorted(folder.glob("runs/*/record.json"))]
         done = [record for record in records if record["status"] == "done"]
         if done:
-            (HERE / f"{name}.jsonl").write_text(
-                to_lines({"command": f"reticent {command}"} | slim(record) for record in done)
-            )
+            _keep(name, [{"command": f"reticent {command}"} | slim(record) for record in done])
     _collect_defaults(out / "defaults")
     found = [
         {"command": f"reticent attack OUT/location30/runs/{path.parent.parent.name} --models 8"}
@@ -108,10 +107,18 @@ def _collect_defaults(folder: Path) -> None:
     records = [json.loads(path.read_text()) for cell in whole for path in sorted(cell.glob("runs/*/record.json"))]
     shown = [record for record in records if record["status"] == "done" and record["label"] != "search"]
     if shown:
-        lines = ({"command": trained_by(record["recipe"])} | slim(record) for record in shown)
-        (HERE / "defaults.jsonl").write_text(to_lines(lines))
+        _keep("defaults", [{"command": trained_by(record["recipe"])} | slim(record) for record in shown])
+        file = HERE / "defaults-search.json"
         seen = {f"{r['data']} {r['run']}": r["accuracy"] for r in records if r["label"] == "search"}
-        (HERE / "defaults-search.json").write_text(json.dumps(seen, indent=1) + "\n")
+        known = json.loads(file.read_text()) if file.exists() else {}
+        file.write_text(json.dumps(dict(sorted((known | seen).items())), indent=1) + "\n")
+
+
+def _keep(name: str, lines: list[Record]) -> None:
+    """Write the lines of a file, beside those of runs that there are no new ones of, by dataset and run."""
+    known = read(name) if (HERE / f"{name}.jsonl").exists() else []
+    found = {(line["data"], line["run"]): line for line in [*known, *lines]}
+    (HERE / f"{name}.jsonl").write_text(to_lines(line for _, line in sorted(found.items())))
 
 
 def _entries(answer: Record) -> list[Record]:

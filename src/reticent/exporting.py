@@ -15,18 +15,19 @@ import torch
 from torch import Tensor, nn
 
 from reticent.data.loading.opening import STORED
-from reticent.data.tables import encoding
+from reticent.data.tables import encoding, rows
 from reticent.data.tables.schema import Schema
 from reticent.errors import ModelError, SettingError
 from reticent.files import make_folder, replace_file
 from reticent.models.activations import TemperedSigmoid
 from reticent.models.normalising import Centre, Fill, PublicNormalise
+from reticent.models.presence import PresenceLinear
 from reticent.snippet import MAIN, NAMES, NUMBERS, READING, SNIPPET
 from reticent.trained import Trained
 
 Form = Literal["plain", "torch-export", "torchscript", "onnx"]
 FORMS: tuple[Form, ...] = get_args(Form)
-OWN = (TemperedSigmoid, Centre, Fill, PublicNormalise)
+OWN = (TemperedSigmoid, Centre, Fill, PublicNormalise, PresenceLinear)
 
 
 def export(trained: Trained, folder: str | Path, form: str = "plain", *, example: Tensor | None = None) -> Path:
@@ -67,8 +68,8 @@ def _plain(trained: Trained, place: Path) -> Path:
     )
     trained.save(place)  # weights, card, and how the examples were read
     if isinstance(read, Schema):
-        source = Path(inspect.getfile(encoding))
-        replace_file(place / source.name, source.read_bytes())
+        for source in (Path(inspect.getfile(module)) for module in (encoding, rows)):
+            replace_file(place / source.name, source.read_bytes())
         text += READING.format(schema=STORED) + (NUMBERS if read.target is not None else NAMES) + MAIN
     replace_file(place / "model.py", text.encode())
     return place / "model.py"
@@ -87,6 +88,8 @@ def written(layer: nn.Module) -> str:
         return f"PublicNormalise(torch.zeros({count}), torch.ones({count}), dimensions={layer.mean.ndim})"
     if isinstance(layer, Centre | Fill):
         return f"{type(layer).__name__}({tuple(layer.mean.shape)})"
+    if isinstance(layer, PresenceLinear):
+        return f"PresenceLinear({len(layer.weight) - 1}, {len(layer.bias)})"
     if isinstance(layer, TemperedSigmoid):
         return repr(layer)
     if type(layer).__module__.startswith("torch.nn.") and _says_itself(layer):
@@ -118,6 +121,8 @@ def _example(trained: Trained, example: Tensor | None) -> Tensor:
     )
     if known is None:
         raise SettingError("what does the model take? Give example=, a made-up input of two rows")
+    if (buckets := trained.about.get("network", {}).get("buckets")) is not None:
+        return torch.arange(known[0]).clamp(max=buckets).repeat(2, 1)
     return torch.rand(2, *known)
 
 

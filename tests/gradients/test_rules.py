@@ -10,6 +10,7 @@ from gradient_oracle import assert_exact
 from torch import nn
 from torch.nn import functional
 
+from reticent.models.presence import PresenceLinear
 from reticent.models.residual import StandardisedConv2d
 
 N = 4
@@ -242,6 +243,7 @@ TABLES = {
     "embedding, sparse": (nn.Embedding(5, 3, sparse=True), torch.randint(5, (N, 6))),
     "bag, mean": (nn.EmbeddingBag(5, 3), torch.randint(5, (N, 6))),
     "bag, sum": (nn.EmbeddingBag(5, 3, mode="sum"), torch.randint(5, (N, 6))),
+    "bag of shares": (PresenceLinear(5, 3), torch.tensor([[0, 0, 1, 5], [1, 2, 3, 4], [0, 0, 0, 0], [0, 2, 4, 5]])),
     "bag with padding": (nn.EmbeddingBag(5, 3, padding_idx=1), torch.randint(5, (N, 6))),
     "places and expanded token": (Positions("expand"), torch.randint(9, (N, 5))),
     "places and repeated token": (Positions("repeat"), torch.randint(9, (N, 5))),

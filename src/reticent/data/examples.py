@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from reticent.data.preprocessing import Preprocessing
+from reticent.data.texts import Texts
 from reticent.errors import DataError
 
 SPLIT_SEED = 0
@@ -32,6 +33,10 @@ class Examples:
     """How they were read from the user's own files, so that new ones can be read alike."""
     groups: Tensor | None = None
     """Whose each row is, as a number; None where nothing is said of persons."""
+    texts: Texts | None = None
+    """The whole text of each, for features of texts."""
+    stands_on: tuple[str, ...] = ()
+    """What the inputs were made with that counts as public."""
 
     def __post_init__(self) -> None:
         if len(self.x) != len(self.y):
@@ -52,13 +57,14 @@ class Examples:
     @property
     def assumes(self) -> tuple[str, ...]:
         """What a guarantee about these examples rests on: what was declared of them."""
-        return () if self.preprocessing is None else self.preprocessing.assumes
+        return self.stands_on + (() if self.preprocessing is None else self.preprocessing.assumes)
 
     def take(self, rows: Tensor | np.ndarray | list[int]) -> Examples:
         """The examples at these rows, in this order."""
         index = torch.as_tensor(rows, dtype=torch.int64)
         whose = None if self.groups is None else self.groups[index]
-        return Examples(self.x[index], self.y[index], self.preprocessing, whose)
+        texts = None if self.texts is None else self.texts.take(index.tolist())
+        return replace(self, x=self.x[index], y=self.y[index], groups=whose, texts=texts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +79,8 @@ class Dataset:
     note: str
     names: tuple[str, ...] | None = None
     """What the classes are called; None: by their numbers."""
+    buckets: int | None = None
+    """Inputs say which of so many things are present, by the numbers of those from 1; None: inputs are plain."""
 
     def __post_init__(self) -> None:
         if self.names is not None and len(self.names) != self.classes:

@@ -42,4 +42,5 @@ def blueprint_of(recipe: Recipe, dataset: data.Dataset) -> models.Blueprint:
         centre=recipe.centre is not None,
         fill=recipe.fill_noise is not None,
         features=recipe.features,
+        buckets=dataset.buckets,
     )

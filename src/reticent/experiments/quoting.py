@@ -158,5 +158,5 @@ def _shaped(recipe: Recipe) -> tuple[data.Dataset, int]:
     """The dataset of a (filled) recipe with one example in it, and how many there are."""
     dataset = data.load(recipe.data, folder=recipe.data_folder, declared=recipe.declared())
     few = replace(dataset, train=dataset.train.take([0]), test=None)
-    shaped = few if recipe.features is None else data.extract(few, recipe.features)
+    shaped = few if recipe.features is None else data.extract(few, recipe.features, folder=recipe.data_folder)
     return shaped, recipe.subset or len(people_of(recipe, dataset.train))

@@ -124,10 +124,11 @@ def presets() -> dict[str, Any]:
 
 
 def _preset(table: dict[str, Any], recipe: Recipe, dataset: str) -> dict[str, Any]:
-    """The settings for a dataset (or its features) and a method, the more particular ones last."""
-    kinds = [table["data"].get(dataset, {})]
-    if recipe.features is not None:
-        kinds.append(kinds[0].get(recipe.features, {}))
+    """The settings for a dataset (or its features, or a network) and a method, the more particular ones last."""
+    whole = table["data"].get(dataset, {})
+    if recipe.model is not None:  # the features of a preset go with its own network
+        whole = {name: value for name, value in whole.items() if name != "features"}
+    kinds = [whole, *(whole.get(name, {}) for name in (recipe.features, recipe.model) if name is not None)]
     layers = [table["default"], *kinds, dict(catalogue.find(recipe.method).preset)]
     layers += [kind.get(recipe.method, {}) for kind in kinds]
     return {

@@ -166,7 +166,9 @@ def examples(recipe: Recipe) -> data.Dataset:
     places_to_fill(dataset.train, recipe.fill_noise)  # refuses one without the other
     if recipe.features is not None:
         quiet = recipe.size is not None or recipe.groups is not None  # how many rows there are is private then
-        dataset = data.extract(dataset, recipe.features, progress=None if quiet else _tell_features)
+        dataset = data.extract(
+            dataset, recipe.features, progress=None if quiet else _tell_features, folder=recipe.data_folder
+        )
     if recipe.subset is not None:
         dataset = dataclasses.replace(dataset, train=subset_of(dataset.train, recipe.subset))
     if recipe.options.get("judge_on_test"):

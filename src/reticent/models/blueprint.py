@@ -7,7 +7,9 @@ from dataclasses import asdict, dataclass
 
 from torch import nn
 
+from reticent.errors import ModelError
 from reticent.models.normalising import with_centre, with_fill, with_statistics
+from reticent.models.presence import with_presence
 from reticent.models.registry import build
 
 
@@ -28,14 +30,25 @@ class Blueprint:
     fill: bool = False
     features: str | None = None
     """What is computed of an input before the network sees it."""
+    buckets: int | None = None
+    """Inputs are places among so many: the first layer is made for that."""
 
     def build(self, network: nn.Module | None = None) -> nn.Module:
         """The network, with fresh weights, or one that somebody else made; with what is put in front of it."""
         if network is None:
-            network = build(self.model, inputs=self.inputs, classes=self.classes, activation=self.activation)
+            network = self._built()
         network = with_statistics(network, self.inputs) if self.statistics else network
         network = with_centre(network, self.inputs) if self.centre else network
         return with_fill(network, self.inputs) if self.fill else network
+
+    def _built(self) -> nn.Module:
+        inputs = self.inputs if self.buckets is None else (self.buckets,)
+        network = build(self.model, inputs=inputs, classes=self.classes, activation=self.activation)
+        if self.buckets is None:
+            return network
+        if self.statistics or self.centre:
+            raise ModelError("hashed words are there or not: leave out centre and statistics_noise")
+        return with_presence(network, self.buckets)
 
     def to_json(self) -> dict[str, object]:
         """Everything as plain JSON data."""

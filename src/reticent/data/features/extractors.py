@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +20,15 @@ from torch import Tensor, nn
 
 from reticent.data.examples import Dataset, Examples
 from reticent.data.features.deskew import Deskew
+from reticent.data.features.hashing import PAIRS, WORDS, hashes, present
+from reticent.data.features.pretrained import LITE0, LITE0_TRAINED_ON, efficientnet_lite0
 from reticent.data.features.scattering import Scattering
 from reticent.data.features.two_scales import GROUPS, TwoScales
+from reticent.data.features.vectors import GLOVE_TRAINED_ON, MEANS, mean_vectors
 from reticent.data.loading.arrays import Array, fingerprint, fresh_folder, open_array, read_arrays, seal_arrays
 from reticent.data.loading.maps import map_array
 from reticent.data.loading.places import cache_folder
+from reticent.data.texts import Texts
 from reticent.errors import DataError, UnknownName
 from reticent.files import private_folder, write_private
 from reticent.reading import reading
@@ -35,18 +40,23 @@ Progress = Callable[[int, int], None]
 FEATURE_VERSION = 1
 _BATCH = 64
 NORMALISED = "scattering-normalised"
-NAMES = ("scattering", NORMALISED, "scattering-two-scales", "deskew")
+NAMES = ("scattering", NORMALISED, "scattering-two-scales", "deskew", LITE0, WORDS, PAIRS, *MEANS)
 
 
 def extract(
-    dataset: Dataset, extractor: str | Extractor, *, key: str | None = None, progress: Progress | None = None
+    dataset: Dataset,
+    extractor: str | Extractor,
+    *,
+    key: str | None = None,
+    progress: Progress | None = None,
+    folder: str | Path | None = None,
 ) -> Dataset:
     """The dataset with every input replaced by its features; `progress(done, total)` is told as it goes.
 
-    `"scattering"` is the papers' transform, `"scattering-normalised"` the same with each group of channels normalised
-    for each example, once instead of in every step; `"scattering-two-scales"` puts a finer scale beside that, and
-    `"deskew"` straightens strokes. Names joined by `+` follow one another. A module or function may be given instead:
-    features of a module are cached under its weights, those of a function only if `key` names it.
+    docs/features.md has all names: `"scattering"` and its kin, `"deskew"`, `"efficientnet-lite0"` for images,
+    `"hashed-words"`, `"hashed-ngrams"`, `"glove-mean"` for texts. Names joined by `+` follow one another. A module or
+    function may be given instead: features of a module are cached under its weights, those of a function only if `key`
+    names it. Vectors of words are read from the data `folder`.
 
     >>> from reticent.data import load
     >>> extract(load("digits"), lambda images: images.flatten(1)).inputs
@@ -54,8 +64,15 @@ def extract(
     """
     if isinstance(extractor, str) and "+" in extractor:
         for name in extractor.split("+"):
-            dataset = extract(dataset, name, progress=progress)
+            dataset = extract(dataset, name, progress=progress, folder=folder)
         return dataset
+    if isinstance(extractor, str) and (asked := hashes(extractor)) is not None:
+        kind, buckets = asked
+        found = _of_texts(dataset, f"{kind} in {buckets:,} buckets", partial(present, kind=kind, buckets=buckets))
+        return replace(found, buckets=buckets)
+    if isinstance(extractor, str) and extractor in MEANS:
+        means = partial(mean_vectors, size=MEANS[extractor], folder=folder)
+        return _of_texts(dataset, extractor, means, GLOVE_TRAINED_ON)
     if extractor == NORMALISED:
         plain = extract(dataset, "scattering", progress=progress)
         return extract(plain, nn.GroupNorm(GROUPS[2], plain.inputs[0], affine=False), progress=progress)
@@ -63,9 +80,25 @@ def extract(
     label = key or _describe(transform)
     parts = [part for part in (dataset.train, dataset.test) if part is not None]
     told = _Counter(sum(len(part) for part in parts), progress)
-    train, *test = (_transform(part, transform, label, told) for part in parts)
-    note = f"{dataset.note}; features per example by {transform!r:.80}"
+    made_with = (LITE0_TRAINED_ON,) if extractor == LITE0 else ()
+    parts = [_transform(part, transform, label, told) for part in parts]
+    train, *test = (replace(part, stands_on=part.stands_on + made_with) for part in parts)
+    named = extractor if extractor == LITE0 else f"{transform!r:.80}"
+    note = "; ".join([dataset.note, f"features per example by {named}", *made_with])
     return replace(dataset, train=train, test=test[0] if test else None, note=note)
+
+
+def _of_texts(dataset: Dataset, what: str, make: Callable[[Texts], Tensor], *stands_on: str) -> Dataset:
+    """Made anew in a second or two every time: nothing of it is kept on disk."""
+
+    def of(part: Examples) -> Examples:
+        if part.texts is None:
+            raise DataError(f"{what} needs texts, and {dataset.name} has none")
+        return replace(part, x=make(part.texts), texts=None, stands_on=part.texts.assumes + stands_on)
+
+    train, test = of(dataset.train), None if dataset.test is None else of(dataset.test)
+    note = "; ".join([dataset.note, f"{what}, of whole texts", *train.stands_on])
+    return replace(dataset, train=train, test=test, note=note)
 
 
 def features_of(x: Tensor, names: str) -> Tensor:
@@ -83,6 +116,8 @@ def _named(name: str, dataset: Dataset) -> Extractor:
         raise UnknownName("features", name, list(NAMES))
     if len(dataset.inputs) != 3:
         raise DataError(f"{name} needs images; inputs of {dataset.name} have the shape {dataset.inputs}")
+    if name == LITE0:
+        return efficientnet_lite0()
     if name == "deskew":
         return Deskew()
     transform = Scattering if name == "scattering" else TwoScales

@@ -20,7 +20,7 @@ from reticent.errors import DataError
 from reticent.reading import reading
 
 # Part of every cache key: raise it when a reader starts to answer differently.
-DECODER_VERSION = 2
+DECODER_VERSION = 3
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from reticent.data.loading.stored import FileLayout, Stored
 from reticent.data.sets.reviews import (
     OFFICIAL,
     PACKAGED,
+    START,
     Reviews,
     encoded_arrays,
     join_words,
@@ -21,9 +22,15 @@ from reticent.data.sets.reviews import (
     read_packaged,
     split_words,
 )
+from reticent.data.texts import Texts, codes_of
 from reticent.errors import DataError
 
 LENGTH = 80  # words of each review that the papers' network reads
+RESERVED_WORDS = ("<pad>", "<start>", "<rare>", "<unused>")
+RANKED = (
+    "which 19,996 words of the reviews were kept, all others being one, counts as public: "
+    "they were ranked by the training texts, which no epsilon covers"
+)
 
 
 def _read_ids(folder: Path) -> Arrays:
@@ -72,6 +79,7 @@ def load_imdb(root: Path) -> Dataset:
         Examples(
             torch.from_numpy(first_words(arrays[f"{part}_ids"], arrays[f"{part}_length"], LENGTH)),
             torch.from_numpy(arrays[f"{part}_label"].astype(np.int64)),
+            texts=_whole(arrays, part),
         )
         for part in ("train", "test")
     )
@@ -83,9 +91,18 @@ def load_imdb(root: Path) -> Dataset:
     return Dataset("imdb", train, test, classes=2, note=note, names=("negative", "positive"))
 
 
+def _whole(arrays: Arrays, part: str) -> Texts:
+    """Whole reviews: all their words where there are texts, and else those of the list."""
+    if f"{part}_codes" in arrays:
+        return Texts(arrays[f"{part}_codes"], arrays[f"{part}_words"])
+    ids = arrays[f"{part}_ids"]
+    table = codes_of([*RESERVED_WORDS, *split_words(arrays["words"])])
+    return Texts(table[ids[ids != START]], arrays[f"{part}_length"] - 1, assumes=(RANKED,))
+
+
 def imdb_words(folder: str | Path | None = None) -> list[str]:
     """The word of each id, from `<pad>` at 0."""
-    return ["<pad>", "<start>", "<rare>", "<unused>", *split_words(IMDB.arrays(data_folder(folder))["words"])]
+    return [*RESERVED_WORDS, *split_words(IMDB.arrays(data_folder(folder))["words"])]
 
 
 def imdb_texts(folder: str | Path | None = None) -> tuple[Reviews, Reviews]:

@@ -12,11 +12,12 @@ import numpy as np
 
 from reticent.data.loading.archives import tar_members
 from reticent.data.loading.arrays import Arrays
+from reticent.data.tables.encoding import words_of
+from reticent.data.texts import as_texts
 from reticent.errors import DataError
 
 VOCABULARY = 20_000
 START, RARE, RESERVED = 1, 2, 4  # 0 is padding, 3 unused, words begin at 4
-_PUNCTUATION = str.maketrans(dict.fromkeys('!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n', " "))
 
 OFFICIAL, PACKAGED = "aclImdb_v1.tar.gz", "reviews.json"
 
@@ -28,15 +29,6 @@ class Reviews:
     texts: tuple[str, ...]
     labels: tuple[int, ...]
     ratings: tuple[int, ...]
-
-
-def words_of(text: str) -> list[str]:
-    """Lower-case words; punctuation separates, apart from the apostrophe.
-
-    >>> words_of("It's GOOD--really!")
-    ["it's", 'good', 'really']
-    """
-    return [word for word in text.lower().translate(_PUNCTUATION).split(" ") if word]
 
 
 def rank_words(texts: Iterable[str]) -> list[str]:
@@ -101,10 +93,12 @@ def encoded_arrays(train: Reviews, test: Reviews) -> Arrays:
     ranked = rank_words(train.texts)
     arrays: Arrays = {"words": join_words(ranked[: VOCABULARY - RESERVED])}
     for part, reviews in (("train", train), ("test", test)):
-        ids = encode(reviews.texts, ranked)
+        ids, whole = encode(reviews.texts, ranked), as_texts(reviews.texts)
         arrays |= {
             f"{part}_ids": np.concatenate([np.array(review, np.int16) for review in ids]),
             f"{part}_length": np.array([len(review) for review in ids], np.int16),
+            f"{part}_codes": whole.codes,
+            f"{part}_words": whole.lengths,
             f"{part}_label": np.array(reviews.labels, np.uint8),
             f"{part}_rating": np.array(reviews.ratings, np.uint8),
         }

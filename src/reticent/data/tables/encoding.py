@@ -5,11 +5,9 @@ Only the standard library and NumPy: an exported model takes this file along.
 
 from __future__ import annotations
 
-import codecs
-import csv
-import io
 import math
 import re
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -24,6 +22,7 @@ NOISY = "noisy"
 _YES, _NO = frozenset({"true", "yes", "t", "y", "1"}), frozenset({"false", "no", "f", "n", "0"})
 _WHOLE = re.compile(r"([+-]?\d+)\.0+")
 _START = datetime(1970, 1, 1)
+_PUNCTUATION = str.maketrans(dict.fromkeys('!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n', " "))
 
 
 def text_of(cell: object) -> str:
@@ -135,7 +134,30 @@ class Date:
         return Number(low, high).encode(_seconds(moment(cell)))
 
 
-Kind = Number | Choice | Flag | Date
+def words_of(text: str) -> list[str]:
+    """Lower-case words; punctuation separates, apart from the apostrophe."""
+    return [word for word in text.lower().translate(_PUNCTUATION).split(" ") if word]
+
+
+@dataclass(frozen=True)
+class Text:
+    """A column of text: which of so many buckets its words are hashed into, as a row of length 8."""
+
+    width: int
+
+    wants = "text"
+    unknown = ()
+
+    def encode(self, cell: object) -> tuple[float, ...]:
+        """The same for the buckets of all words, zero elsewhere; a missing text has no words."""
+        words, numbers = [] if is_missing(cell) else words_of(str(cell)), [0.0] * self.width
+        found = {zlib.crc32(word.encode()) % self.width for word in words}
+        for bucket in found:
+            numbers[bucket] = 8 / math.sqrt(len(found))
+        return tuple(numbers)
+
+
+Kind = Number | Choice | Flag | Date | Text
 
 
 def moment(cell: object) -> datetime:
@@ -180,7 +202,7 @@ class Column:
         >>> Column(Number(0, 10), fill=5, indicator=True).encode("")
         (0.5, 1.0)
         """
-        listed = isinstance(self.kind, Choice) and text_of(cell) in self.kind.values
+        listed = isinstance(self.kind, Text) or (isinstance(self.kind, Choice) and text_of(cell) in self.kind.values)
         absent = not listed and is_missing(cell, markers)
         if absent and self.fill is None and not self.indicator:
             raise ValueError("missing")
@@ -205,8 +227,8 @@ def read_column(name: str, entry: Mapping[str, object]) -> Column | None:
     if entry.get("skip") is True:
         return None
     column = Column(_kind(name, entry), entry.get("fill"), entry.get("indicator") is True)
-    if column.fill == NOISY and isinstance(column.kind, Choice):
-        raise ValueError(f"column {name!r}: a choice has no mean: give fill one of its values, or indicator = true")
+    if column.fill == NOISY and isinstance(column.kind, Choice | Text):
+        raise ValueError(f"column {name!r}: a choice has no mean, nor has text: give fill a value, or indicator = true")
     if column.fill not in (None, NOISY):
         try:
             column.kind.encode(column.fill)
@@ -216,12 +238,13 @@ def read_column(name: str, entry: Mapping[str, object]) -> Column | None:
 
 
 def _kind(name: str, entry: Mapping[str, object]) -> Kind:
-    low, high = entry.get("low"), entry.get("high")
-    values = entry.get("values")
+    low, high, values = (entry.get(name) for name in ("low", "high", "values"))
     if isinstance(values, list | tuple) and values:
         return Choice(tuple(dict.fromkeys(text_of(value) for value in values)), entry.get("other") is True)
     if entry.get("bool") is True:
         return Flag()
+    if isinstance(buckets := entry.get("text"), int) and 2 <= buckets <= 65_536:
+        return Text(buckets)
     try:
         if isinstance(form := entry.get("date"), str):
             kind: Number | Date = Date(moment(low), moment(high), form)
@@ -231,7 +254,7 @@ def _kind(name: str, entry: Mapping[str, object]) -> Kind:
     except (TypeError, ValueError):
         ordered = False
     if not ordered:
-        raise ValueError(f"column {name!r} needs low and high (low < high), values, bool = true, or skip = true")
+        raise ValueError(f"column {name!r} needs low and high (low < high), values, text, bool = true, or skip = true")
     return kind
 
 
@@ -265,9 +288,9 @@ def encode(
         for row, cell in enumerate(frame[name]):
             key = (cell.__class__, cell)
             try:
-                if key not in known:
-                    known[key] = column.encode(cell, marked)
-                part[row] = known[key]
+                part[row] = numbers = known[key] if key in known else column.encode(cell, marked)
+                if not isinstance(column.kind, Text):  # which are long, and hardly ever the same twice
+                    known[key] = numbers
             except (ValueError, TypeError) as error:  # a type error: a cell that is a list or the like
                 if tell is None:
                     raise ValueError(f"a cell of column {name!r} is {error}") from None
@@ -275,19 +298,3 @@ def encode(
         parts.append(part)
     rows = len(next(iter(frame.values()), ()))
     return np.concatenate(parts, axis=1) if parts else np.zeros((rows, 0), np.float32)
-
-
-class WrongCoding(ValueError):  # noqa: N818 - reads better where it is raised
-    """Bytes that are no text in the coding that was declared."""
-
-
-def read_rows(raw: bytes, *, coding: str | None = None, separator: str | None = None) -> Iterable[list[str]]:
-    """The rows of a CSV file's bytes, without blank lines; a mark at their start tells the coding, else UTF-8."""
-    marks = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
-    found = next((name for mark, name in marks.items() if raw.startswith(mark)), coding or "utf-8")
-    try:
-        text = raw.decode(found)
-    except UnicodeDecodeError:
-        raise WrongCoding(f'is not written in {found}: declare another coding, such as coding = "latin-1"') from None
-    lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator or ",", skipinitialspace=True)
-    return (row for row in lines if row)

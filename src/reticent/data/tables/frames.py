@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from reticent.data.loading.archives import gunzip
-from reticent.data.tables.encoding import Frame, WrongCoding, read_rows
+from reticent.data.tables.encoding import Frame
+from reticent.data.tables.rows import WrongCoding, read_rows
 from reticent.errors import DataError
 from reticent.reading import reading
 

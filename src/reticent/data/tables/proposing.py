@@ -167,7 +167,7 @@ def _kind(name: str, known: Sequence[object]) -> tuple[Entry, tuple[str, ...], s
     if dates := _dates(known):
         return dates, ("low", "high"), ""
     if len(texts) > MOST_VALUES:
-        return {"skip": True}, (), "too many values for a choice"
+        return {"skip": True}, (), "too many values for a choice; if it is text, say text = 4096"
     often = sorted((text for text, count in texts.items() if count >= min(SEEN, len(known) // 50)), key=_order)
     return {"values": often, "other": True}, ("values",), "rare values are not listed: they would point at few people"
 

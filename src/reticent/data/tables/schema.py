@@ -25,6 +25,9 @@ date = "iso"
 low = 1900-01-01
 high = 2020-12-31
 
+[columns.notes]               # text: which of so many buckets its words are hashed into, as a row of length 8
+text = 4096
+
 [columns.id]                  # left out
 skip = true
 """

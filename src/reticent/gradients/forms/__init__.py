@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reticent.gradients.forms.bag import Bag
 from reticent.gradients.forms.dense import Dense, Form
 from reticent.gradients.forms.lookup import Lookup
 from reticent.gradients.forms.outer import Outer
@@ -9,4 +10,4 @@ from reticent.gradients.forms.patches import Patches
 from reticent.gradients.forms.pulled import Pull, Pulled
 from reticent.gradients.forms.stacked import StackedForm
 
-__all__ = ["Dense", "Form", "Lookup", "Outer", "Patches", "Pull", "Pulled", "StackedForm"]
+__all__ = ["Bag", "Dense", "Form", "Lookup", "Outer", "Patches", "Pull", "Pulled", "StackedForm"]

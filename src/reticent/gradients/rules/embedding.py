@@ -7,7 +7,7 @@ from __future__ import annotations
 from torch import Tensor
 from torch.nn import functional
 
-from reticent.gradients.forms import Lookup
+from reticent.gradients.forms import Bag, Form, Lookup
 from reticent.gradients.registry import rule
 from reticent.gradients.uses import Forms, Use
 
@@ -55,19 +55,34 @@ def embedding_bag(
     if per_sample_weights is not None and per_sample_weights.requires_grad:
         raise use.refuse("trained per_sample_weights have no rule")
 
+    padding = None if padding_idx is None else padding_idx % len(weight)
+
     def forms(gradient: Tensor) -> Forms:
-        shared = gradient[:, None, :].expand(*input.shape, -1)
-        if mode == "mean":
-            counted = input.new_ones(()).expand_as(input) if padding_idx is None else (input != padding_idx)
-            shared = shared / counted.sum(1).clamp(min=1)[:, None, None]
-        if per_sample_weights is not None:
-            shared = shared * per_sample_weights[..., None]
-        yield weight, _lookup(use, input, use.positions(shared), weight, padding_idx)
+        shares = _shares(input, gradient, mode, per_sample_weights, padding)
+        yield weight, _bag(use, input, gradient, shares, weight)
 
     output = functional.embedding_bag(
         input, use.plain(weight), mode=mode, per_sample_weights=per_sample_weights, padding_idx=padding_idx
     )
     return use.tap(output, (weight,), forms, saved=(input,))
+
+
+def _shares(
+    input: Tensor, gradient: Tensor, mode: str, per_sample_weights: Tensor | None, padding_idx: int | None
+) -> Tensor:
+    """How much of a bag's gradient each of its positions gets."""
+    shares = gradient.new_ones(input.shape) if per_sample_weights is None else per_sample_weights.detach()
+    if padding_idx is not None:
+        shares = shares.masked_fill(input == padding_idx, 0)
+    return shares / (shares != 0).sum(1, keepdim=True).clamp(min=1) if mode == "mean" else shares
+
+
+def _bag(use: Use, index: Tensor, gradient: Tensor, shares: Tensor, table: Tensor) -> Form:
+    one, rows = use.first(index), use.first(gradient)
+    if one.ndim == 2:
+        return Bag(one, use.first(shares), rows, len(table))
+    each = shares[..., None] * gradient[:, None, :]  # several bags of one example may hold the same row
+    return Lookup(one.reshape(use.n, -1).long(), use.positions(each), len(table))
 
 
 def _lookup(use: Use, index: Tensor, rows: Tensor, table: Tensor, padding_idx: int | None) -> Lookup:

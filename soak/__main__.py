@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 import time
@@ -21,6 +22,11 @@ from soak.tally import Tally
 FAULTS, FUZZ, DAMAGED, RACES, KILLS = 2500, 110_000, 200, 30, 10
 
 
+def _busy() -> float:
+    """How long processors have worked for this process and its children: what a part costs on a busy machine too."""
+    return sum(os.times()[:4])
+
+
 def main() -> None:
     """Run it all; the exit code is 1 if anything went wrong."""
     asked = argparse.ArgumentParser(description=__doc__)
@@ -30,12 +36,13 @@ def main() -> None:
     words = asked.parse_args()
     share, parts, methods = words.share, words.only.split(","), tuple(words.methods.split(","))
     torch.set_num_threads(1)
-    wrong = 0
+    wrong, busy = 0, [_busy()]
 
     def told(tally: Tally, start: float) -> None:
         nonlocal wrong
         wrong += len(tally.wrong)
-        print(f"{tally}\n  {time.monotonic() - start:.0f} s", flush=True)
+        print(f"{tally}\n  {time.monotonic() - start:.0f} s, {_busy() - busy[0]:.0f} s of processors", flush=True)
+        busy[0] = _busy()
 
     def many(count: int) -> int:
         return max(1, round(share * count))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +15,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 import reticent as rt
 from reticent.errors import ResumeError, SettingError
+from reticent.holding import Hold
 
 Pair = tuple[Tensor, Tensor]
 
@@ -64,6 +67,17 @@ def test_another_process_is_refused_while_the_first_lives(tmp_path: Path) -> Non
     run = second()
     list(run)
     assert run.number == 5, "the lock of a process that is gone holds nobody up"
+
+
+def test_a_lock_is_let_go_of_where_the_disk_is_full(tmp_path: Path) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "ftruncate", full)
+        with pytest.raises(OSError, match="No space"):
+            Hold(tmp_path)
+    Hold(tmp_path).release()
 
 
 def test_a_second_run_of_the_same_process_takes_over(tmp_path: Path, blobs: Pair) -> None:

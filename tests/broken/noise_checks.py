@@ -97,11 +97,11 @@ def short_factors_are_measured() -> None:
         right = torch.randn(1, positions, 20, generator=rng)
         right *= 1e19 / right.norm()
         for outgoing, weight in ((1e-23, 1e-3), (1e-9, 2.2e-36)):
-            left = torch.full((1, positions, 30), outgoing)
+            left = torch.full((1, positions, 10), outgoing)
             true = float((left.double().mT @ right.double()).norm())
             squared, form = Outer(left, right).measure()
             assert float(squared.sqrt()) >= true * (1 - 1e-6), "it is longer than it seems"
-            form.add_to(total := torch.zeros(30, 20), torch.tensor([weight]))
+            form.add_to(total := torch.zeros(10, 20), torch.tensor([weight]))
             assert total.double().norm() <= weight * true * (1 + 1e-6), "it weighs more than it may"
 
 

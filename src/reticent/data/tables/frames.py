@@ -138,4 +138,6 @@ def _arrow(path: Path) -> Frame:
     except ImportError:
         raise DataError(f"{suffix} files need the package pyarrow: pip install 'reticent[tables]'") from None
     with reading(path, f"it is no {suffix[1:]} file", quote=False):
-        return _columns(reader.read_table(path))
+        found = reader.read_table(path)
+        found.validate(full=True)  # or a number in a hostile file could send us anywhere in memory
+        return _columns(found)

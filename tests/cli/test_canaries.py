@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -80,10 +81,15 @@ def private(*words: str) -> str:
     return said.stderr + run(*words[:1], *words[1:2] if words[0] == "data" else (), "--help").stdout
 
 
-KINDS = [kind if kind == "csv" else pytest.param(kind, marks=pytest.mark.slow) for kind in WHOLE]
+QUICK = {"csv", "csv, a cell", "groups, nobody", "parquet, a label", "npz, labels", "npy, inputs", "images, no image"}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+def some(kinds: Iterable[str]) -> list[Any]:
+    """One of each kind now, the rest with the slow tests."""
+    return [kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.slow) for kind in kinds]
+
+
+@pytest.mark.parametrize("kind", some(WHOLE))
 def test_no_canary_is_in_what_commands_release(kind: str) -> None:
     words, source = WHOLE[kind](), SOURCES[kind]
     released("train", *words, *FEW, "--epsilon", "3", "--set", "private_diagnostics=true", "--out", "out/a", "--json")
@@ -122,7 +128,7 @@ def _of_persons(kind: str) -> Words:
     return ("--unit", "person") if kind == "groups" else ()
 
 
-@pytest.mark.parametrize("kind", BAD)
+@pytest.mark.parametrize("kind", some(BAD))
 def test_no_canary_is_in_the_record_of_a_failed_run(kind: str) -> None:
     """As a worker of a comparison does it, with data that was right when the comparison began."""
     words, out = BAD[kind](), Path("out")

@@ -95,6 +95,12 @@ def test_what_cannot_be_read_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "x.arrow").write_bytes(b"something")
     with pytest.raises(DataError, match=r"cannot read .*x\.arrow"):
         data.arrow(tmp_path / "x.arrow", inputs="x", label="y")
+    with pa.ipc.new_file(str(tmp_path / "x.arrow"), pa.schema([("xqxq", pa.int64())])) as writer:
+        writer.write_table(pa.table({"xqxq": [1]}))
+    content = (tmp_path / "x.arrow").read_bytes()
+    (tmp_path / "x.arrow").write_bytes(content.replace(b"xqxq", b"\xffqxq"))
+    with pytest.raises(DataError, match=r"cannot read .*x\.arrow"):  # a name that is no text
+        data.arrow(tmp_path / "x.arrow", inputs="x", label="y")
     with pytest.raises(DataError, match=r"cannot read .*none\.parquet"):
         data.arrow(tmp_path / "none.parquet", inputs="x", label="y")
 

@@ -131,6 +131,7 @@ def _table(source: str | Path) -> Any:
             mapped.seek(0)
             found = ipc.open_stream(mapped).read_all()
         found.validate()  # or a number in a hostile file could send us anywhere in memory
+        _ = found.column_names  # which may be no text
         return found
 
 

@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test slow cluster lint types check bench soak verified audit-dependencies clean
+.PHONY: demo test slow cluster lint types check bench soak lock verified audit-dependencies clean
 
 .venv/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -36,11 +36,10 @@ bench: .venv/.ready          ## a private step against plain SGD and the peers, 
 soak: .venv/.ready           ## faults, hostile bytes, damage, races and kills, thousands of each (half an hour)
 	$(BIN)/python -m soak
 
-requirements.lock: constraints.txt  ## the hash of every file that INDEX (a simple index, URL or folder) has of what is pinned
-	@test -n "$(INDEX)" || { echo 'say which index: make requirements.lock INDEX=URL'; exit 2; }
+lock:                        ## bring requirements.lock up to constraints.txt; new hashes from INDEX, a simple index (URL or folder)
 	$(PYTHON) -m tools.lock $(INDEX)
 
-verified: requirements.lock  ## the same environment, every file but torch checked by its hash
+verified:                    ## the same environment, every file but torch checked by its hash
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --require-hashes --no-deps --requirement requirements.lock
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'

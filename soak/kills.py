@@ -6,8 +6,6 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -36,7 +34,7 @@ def jobs() -> list[Job]:
 
 
 def do(out: Path) -> None:
-    """The comparison that is killed: in a process of its own, `python -m soak.kills FOLDER`."""
+    """The comparison that is killed."""
     sweep(jobs(), out, processes=2, watcher=_Silent())
 
 
@@ -47,8 +45,32 @@ def _essence(out: Path) -> list[object]:
     return [*((one["run"], one["status"], one["accuracy"], one["epsilon"]) for one in found), rounds, ledgers]
 
 
-def _start(out: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-m", "soak.kills", str(out)], stderr=subprocess.DEVNULL)
+class _Parent:
+    """The process of a comparison: forked, since to import everything anew takes longer than the comparison."""
+
+    def __init__(self, out: Path):
+        self.code: int | None = None
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+            try:
+                do(out)
+            except BaseException:
+                os._exit(1)
+            os._exit(0)
+
+    def poll(self) -> int | None:
+        """Its exit code, if it is over."""
+        if self.code is None and (found := os.waitpid(self.pid, os.WNOHANG))[0]:
+            self.code = os.waitstatus_to_exitcode(found[1])
+        return self.code
+
+    def wait(self) -> int:
+        """Its exit code, when it is over."""
+        while self.poll() is None:
+            time.sleep(0.02)
+        assert self.code is not None
+        return self.code
 
 
 def _children(parent: int) -> list[int]:
@@ -79,7 +101,7 @@ def soak_kills(each: int, *, seed: int = 0) -> Tally:
     tally, rng = Tally("kills"), random.Random(seed)
     with tempfile.TemporaryDirectory() as place:
         whole = Path(place) / "whole"
-        _start(whole).wait()
+        _Parent(whole).wait()
         expected = _essence(whole)
         for number in range(each):
             for whom in WHOM:
@@ -88,7 +110,7 @@ def soak_kills(each: int, *, seed: int = 0) -> Tally:
 
 
 def _case(out: Path, whom: str, rng: random.Random, expected: list[object]) -> str | None:
-    running = _start(out)
+    running = _Parent(out)
     while running.poll() is None and not list(out.glob("runs/*/ledger.jsonl")):
         time.sleep(0.05)
     time.sleep(rng.random() * 2)
@@ -96,13 +118,9 @@ def _case(out: Path, whom: str, rng: random.Random, expected: list[object]) -> s
     if victim is not None and running.poll() is None:
         os.kill(victim, signal.SIGKILL)
     running.wait()
-    if _start(out).wait() != 0:
+    if _Parent(out).wait() != 0:
         return "the same command did not go on"
     found = _essence(out)
     return (
         None if found == expected else f"{[one for one, other in zip(found, expected, strict=False) if one != other]}"
     )
-
-
-if __name__ == "__main__":
-    do(Path(sys.argv[1]))

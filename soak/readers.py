@@ -14,6 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as parquet
 import torch
 from PIL import Image
 
@@ -25,6 +27,7 @@ from reticent.budgets.reserving import read_note
 from reticent.certificate import read_card
 from reticent.data.fetch.clients import unpack_deb
 from reticent.data.loading.archives import read_members
+from reticent.data.loading.arrow import ArrowExamples, arrow
 from reticent.data.loading.npz import read_npz
 from reticent.data.loading.opening import Declaration, open_path, propose_for, read_stored
 from reticent.data.loading.own import describe
@@ -154,6 +157,23 @@ def _zip(file: io.BytesIO) -> None:
         archive.writestr("member", bytes(300))
 
 
+COLUMNS = {"name": [None, *"bcd"], "age": [5.0, 6.0, 7.0, 8.0], "ill": ["no", "yes", "no", "no"]}
+
+
+def _ipc(file: io.BytesIO, more: dict[str, object]) -> None:
+    rows = pa.table({**COLUMNS, **more})
+    with pa.ipc.new_file(file, rows.schema) as writer:
+        writer.write_table(rows)
+
+
+def _parquet(file: io.BytesIO) -> None:
+    parquet.write_table(pa.table(COLUMNS), file)
+
+
+def _rows(examples: ArrowExamples) -> object:
+    return examples.take(np.arange(len(examples)))
+
+
 def _deb(body: bytes) -> bytes:
     return b"!<arch>\n" + b"data.tar.xz/    " + b" " * 32 + b"%-10d" % len(body) + b"`\n" + body
 
@@ -166,6 +186,7 @@ def _of_data(folder: Path) -> list[Reader]:
     batch = pickle.dumps({b"data": np.zeros((2, 3072), np.uint8), b"labels": [1, 2]}, 2)
     images = [_bytes_of(lambda file, kind=kind: Image.new("L", (6, 6), 9).save(file, kind)) for kind in ("PNG", "BMP")]
     (folder / "images" / "a").mkdir(parents=True, exist_ok=True)
+    lists = {"a": pa.array([[1.0, 2.0], None, [3.0, 4.0]] * 2, pa.list_(pa.float32(), 2))[:4], "y": [0, 1, None, 1]}
     idx = bytes([0, 0, 8, 1, 0, 0, 0, 3, 7, 8, 9])
     people = (
         b"39, State-gov, 77516, Bachelors, 13, Never-married, Adm-clerical, Not-in-family, White, Male, 2174, 0, 40, "
@@ -184,6 +205,16 @@ def _of_data(folder: Path) -> list[Reader]:
         Reader("npy", (_bytes_of(lambda file: np.save(file, x)),), read_npz, "a.npy"),
         Reader("own npz", (npz,), lambda path: open_path(str(path), Declaration(accept=True)), "b.npz"),
         Reader("images", tuple(images), lambda path: propose_for(str(path.parents[1])), "images/a/0.png"),
+        Reader(
+            "arrow",
+            (_bytes_of(lambda f: _ipc(f, lists)),),
+            lambda path: _rows(arrow(path, inputs="a", label="y")),
+            "a.arrow",
+        ),
+        Reader("parquet", (_bytes_of(_parquet),), lambda path: open_path(str(path), declared), "a.parquet"),
+        Reader(
+            "feather", (_bytes_of(lambda f: _ipc(f, {})),), lambda path: open_path(str(path), declared), "a.feather"
+        ),
         Reader("pickle", (batch,), lambda path: unpickle_arrays(path.read_bytes()), "batch"),
         Reader("CIFAR", (batch,), stored(lambda path: cifar.decode_python(path.read_bytes(), b"labels")), "batch_1"),
         Reader(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ import torch
 from torch import nn
 
 import reticent as rt
+from reticent.checkpoint import claim
 from reticent.errors import ResumeError
 
 
@@ -37,6 +40,18 @@ def test_a_claim_is_for_the_owner_only_and_is_made_once(tmp_path: Path) -> None:
     assert {"id", "host", "path", "folder"} <= json.loads(first).keys()
     a_run(tmp_path)
     assert path.read_text() == first
+
+
+def test_a_process_that_is_killed_while_it_claims_a_folder_leaves_one_to_go_on_with(tmp_path: Path) -> None:
+    """The claim has its name when it is whole; what was left half written is cleared away."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "replace", lambda *_: sys.exit(9))
+        patch.setattr(Path, "unlink", lambda *_, **__: None)  # who is killed clears nothing away
+        with pytest.raises(SystemExit):
+            claim(tmp_path)
+    assert [path.suffix for path in tmp_path.iterdir()] == [".new"]
+    list(a_run(tmp_path))
+    assert list(tmp_path.glob(".*.new")) == []
 
 
 def test_a_copy_is_refused_and_the_original_goes_on(tmp_path: Path) -> None:

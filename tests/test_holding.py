@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -14,6 +15,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 import reticent as rt
 from reticent.errors import ResumeError, SettingError
+from reticent.holding import Hold
 
 Pair = tuple[Tensor, Tensor]
 
@@ -66,6 +68,17 @@ def refused_while_it_lives(first: BaseProcess, folder: Path) -> None:
     run = second()
     list(run)
     assert run.number == 5, "the lock of a process that is gone holds nobody up"
+
+
+def test_a_lock_is_let_go_of_where_the_disk_is_full(tmp_path: Path) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "ftruncate", full)
+        with pytest.raises(OSError, match="No space"):
+            Hold(tmp_path)
+    Hold(tmp_path).release()
 
 
 def test_a_second_run_of_the_same_process_takes_over(tmp_path: Path, blobs: Pair) -> None:

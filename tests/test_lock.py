@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tools.lock import PINNED, hashes, locked, pins
+from tools.lock import LOCK, PINNED, WITHOUT_HASH, hashes, known, locked, pins
 
 ONE, TWO = "1" * 64, "2" * 64
 
@@ -31,3 +31,16 @@ def test_all_files_of_the_pinned_version_and_no_others_are_locked(tmp_path: Path
     assert "torch==" not in found, "a local build has a hash of its own"
     with pytest.raises(SystemExit, match="no index has other==3"):
         locked({"other": "3"}, [str(tmp_path)])
+
+
+def test_what_is_locked_already_is_not_asked_for_again() -> None:
+    before = locked({"a": "1"}, [], f"a==1 \\\n    --hash=sha256:{ONE}\n")
+    assert known(before) == {"a==1": [ONE]}
+    with pytest.raises(SystemExit, match="no index has a==2"):
+        locked({"a": "2"}, [], before)
+
+
+def test_the_lock_is_of_what_is_pinned() -> None:
+    pinned = {f"{name}=={version}" for name, version in pins(PINNED.read_text()).items() if name not in WITHOUT_HASH}
+    assert known(LOCK.read_text()).keys() == pinned, "constraints.txt has changed: make lock INDEX=URL"
+    assert "://" not in LOCK.read_text()

@@ -1,7 +1,8 @@
 """Write requirements.lock: the versions of constraints.txt with the SHA-256 of every file that an index has of them.
 
-`python -m tools.lock INDEX...` reads simple indexes (a URL or a folder). torch is left out: it comes as a build for
-the processor on some machines and from the registry on others, and is pinned by its version alone.
+`python -m tools.lock INDEX...` reads simple indexes (a URL or a folder), for what is not locked yet: the files of a
+version do not change. torch is left out: it comes as a build for the processor on some machines and from the registry
+on others, and is pinned by its version alone.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PINNED, LOCK = ROOT / "constraints.txt", ROOT / "requirements.lock"
 WITHOUT_HASH = ("torch",)
+KNOWN = re.compile(r"^(\S+==\S+)((?: \\\n    --hash=sha256:[0-9a-f]{64})+)$", re.MULTILINE)
 LINK = re.compile(r'href="[^"#]*?([^"#/]+)#sha256=([0-9a-f]{64})"')
 HEAD = """\
 # Written by `python -m tools.lock INDEX...`; every file is checked before it is installed (`make verified`):
@@ -59,13 +61,24 @@ def read_page(index: str, name: str) -> str:
         return str(answer.read().decode())
 
 
-def locked(pinned: dict[str, str], indexes: Iterable[str]) -> str:
-    """The lines of the lock; a package of which no index has a hash is told."""
-    lines, missing = [], []
+def known(lock: str) -> dict[str, list[str]]:
+    """The hashes that a lock has, by name and version.
+
+    >>> known("# why\\na==1 \\\\\\n    --hash=sha256:" + "0" * 64 + "\\n") == {"a==1": ["0" * 64]}
+    True
+    """
+    return {what: re.findall("[0-9a-f]{64}", lines) for what, lines in KNOWN.findall(lock)}
+
+
+def locked(pinned: dict[str, str], indexes: Iterable[str], before: str = "") -> str:
+    """The lines of the lock, with the hashes of the one before; a package of which no index has a hash is told."""
+    lines, missing, kept = [], [], known(before)
     for name, version in sorted(pinned.items()):
         if name in WITHOUT_HASH:
             continue
-        found = sorted({one for index in indexes for one in hashes(read_page(index, name), version)})
+        found = kept.get(f"{name}=={version}") or sorted(
+            {one for index in indexes for one in hashes(read_page(index, name), version)}
+        )
         if not found:
             missing.append(f"{name}=={version}")
         lines.append(" \\\n    ".join([f"{name}=={version}", *(f"--hash=sha256:{one}" for one in found)]))
@@ -75,4 +88,5 @@ def locked(pinned: dict[str, str], indexes: Iterable[str]) -> str:
 
 
 if __name__ == "__main__":
-    LOCK.write_text(locked(pins(PINNED.read_text()), sys.argv[1:]))
+    earlier = LOCK.read_text() if LOCK.exists() else ""
+    LOCK.write_text(locked(pins(PINNED.read_text()), sys.argv[1:], earlier))

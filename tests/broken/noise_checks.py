@@ -10,6 +10,7 @@ import torch
 from randomgen import AESCounter
 
 from reticent.accounting import Gaussian, Ledger, Planned
+from reticent.gradients.forms.outer import Outer
 from reticent.inside import Everyone, GaussianNoise, Randomness, RoundSettings, Sealed, Vault, as_store
 from reticent.inside.lattice import BLOCK, Lattice
 
@@ -89,6 +90,21 @@ def noise_makes_up_for_float32() -> None:
     assert found >= 1 + 2 * 9 * 2048 * 2.0**-24
 
 
+def short_factors_are_measured() -> None:
+    """A gradient whose factors are too short or too long to be squared is as long as it is, and weighs what it may."""
+    rng = torch.Generator().manual_seed(0)
+    for positions in (1, 2):
+        right = torch.randn(1, positions, 20, generator=rng)
+        right *= 1e19 / right.norm()
+        for outgoing, weight in ((1e-23, 1e-3), (1e-9, 2.2e-36)):
+            left = torch.full((1, positions, 10), outgoing)
+            true = float((left.double().mT @ right.double()).norm())
+            squared, form = Outer(left, right).measure()
+            assert float(squared.sqrt()) >= true * (1 - 1e-6), "it is longer than it seems"
+            form.add_to(total := torch.zeros(10, 20), torch.tensor([weight]))
+            assert total.double().norm() <= weight * true * (1 + 1e-6), "it weighs more than it may"
+
+
 CHECKS: list[Callable[[], None]] = [
     no_digit_is_left_below_the_noise,
     noise_makes_up_for_rounding,
@@ -96,4 +112,5 @@ CHECKS: list[Callable[[], None]] = [
     blocks_have_noise_of_their_own,
     noise_of_a_device_is_of_each_place,
     noise_makes_up_for_float32,
+    short_factors_are_measured,
 ]

@@ -1,4 +1,4 @@
-"""Mutants of the noise: where it comes from and where it lies."""
+"""Mutants of the noise: where it comes from and where it lies; and of numbers so small that digits are lost."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import torch
 from broken_mutants import Mutant
 from broken_mutants import mutant as any_mutant
 
+import reticent.gradients.forms.outer as outer
 import reticent.inside.lattice as lattice
 import reticent.inside.on_device as on_device
 import reticent.inside.vault as vault
@@ -77,3 +78,18 @@ def one_word_for_radius_and_angle(right: Any) -> Any:
 @mutant(vault, "slack", checks.noise_makes_up_for_float32)
 def rounding_in_float32_forgotten(_right: Any) -> Any:
     return lambda batch_size, summed_in, **by_person: 1.0
+
+
+@mutant(outer, "by_product", checks.short_factors_are_measured)
+def norms_as_products_of_squares(_right: Any) -> Any:
+    return lambda left, right: outer.squares(left) * outer.squares(right)
+
+
+@mutant(outer, "_lossy", checks.short_factors_are_measured)
+def lost_squares_are_believed(_right: Any) -> Any:
+    return lambda one, _other: torch.zeros_like(one, dtype=torch.bool)
+
+
+@mutant(outer, "_vanishing", checks.short_factors_are_measured)
+def factors_are_scaled_until_they_vanish(_right: Any) -> Any:
+    return lambda _part, weights: torch.zeros_like(weights, dtype=torch.bool)

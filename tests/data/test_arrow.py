@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import reticent as rt
 from reticent import data
-from reticent.errors import DataError
+from reticent.errors import DataError, FileWarning
 from reticent.inside import as_store
 
 pa = pytest.importorskip("pyarrow", reason="needs the extra tables")
@@ -58,11 +58,16 @@ def test_a_parquet_file_is_unpacked_once_for_its_owner_alone(
     parquet.write_table(table(blobs), tmp_path / "rows.parquet")
     inputs = [f"x{place}" for place in range(4)]
     data.arrow(tmp_path / "rows.parquet", inputs=inputs, label="y")
-    [unpacked] = (tmp_path / "cache" / "unpacked").iterdir()
-    assert unpacked.parent.stat().st_mode & 0o077 == 0
+    [unpacked] = (tmp_path / "cache" / "private" / "unpacked").glob("*.arrow")
+    assert {path.stat().st_mode & 0o077 for path in (unpacked.parents[1], *unpacked.parent.iterdir())} == {0}
     written = unpacked.stat().st_mtime_ns
     data.arrow(tmp_path / "rows.parquet", inputs=inputs, label="y")
     assert unpacked.stat().st_mtime_ns == written
+    whole = unpacked.read_bytes()
+    unpacked.write_bytes(whole[:-900] + bytes([whole[-900] ^ 1]) + whole[-899:])
+    with pytest.warns(FileWarning, match="damaged: it is made again"):
+        data.arrow(tmp_path / "rows.parquet", inputs=inputs, label="y")
+    assert unpacked.read_bytes() == whole
     parquet.write_table(table((blobs[0] + 1, blobs[1])), tmp_path / "rows.parquet")
     again = data.arrow(tmp_path / "rows.parquet", inputs=inputs, label="y")
     assert torch.equal(again.take(np.array([3]))[0], blobs[0][3:4] + 1)
@@ -89,6 +94,12 @@ def test_what_cannot_be_read_says_what_to_do(tmp_path: Path) -> None:
         data.arrow(words, inputs="y", label="a")
     (tmp_path / "x.arrow").write_bytes(b"something")
     with pytest.raises(DataError, match=r"cannot read .*x\.arrow"):
+        data.arrow(tmp_path / "x.arrow", inputs="x", label="y")
+    with pa.ipc.new_file(str(tmp_path / "x.arrow"), pa.schema([("xqxq", pa.int64())])) as writer:
+        writer.write_table(pa.table({"xqxq": [1]}))
+    content = (tmp_path / "x.arrow").read_bytes()
+    (tmp_path / "x.arrow").write_bytes(content.replace(b"xqxq", b"\xffqxq"))
+    with pytest.raises(DataError, match=r"cannot read .*x\.arrow"):  # a name that is no text
         data.arrow(tmp_path / "x.arrow", inputs="x", label="y")
     with pytest.raises(DataError, match=r"cannot read .*none\.parquet"):
         data.arrow(tmp_path / "none.parquet", inputs="x", label="y")

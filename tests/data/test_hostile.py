@@ -12,6 +12,8 @@ import zlib
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 import torch
 from tests import quick
@@ -19,6 +21,7 @@ from torch import nn
 
 from reticent import data
 from reticent.data import Dataset, Examples
+from reticent.data.fetch.clients import unpack_deb
 from reticent.data.loading import archives
 from reticent.data.loading.archives import gunzip, read_members
 from reticent.data.loading.arrays import read_arrays, write_arrays
@@ -26,6 +29,7 @@ from reticent.data.loading.npz import read_npz
 from reticent.data.loading.pickles import unpickle_arrays
 from reticent.data.loading.png import decode_png
 from reticent.data.sets.cifar import decode_python
+from reticent.data.tables.frames import frame_of
 from reticent.errors import DataError, FileWarning
 
 
@@ -100,8 +104,8 @@ def make_zip(path: Path, content: bytes) -> None:
         archive.writestr("member", content)
 
 
-def make_tar(path: Path, content: bytes) -> None:
-    with tarfile.open(path, "w:gz") as archive:
+def make_tar(path: Path, content: bytes, packed: str = "gz") -> None:
+    with tarfile.open(path, f"w:{packed}") as archive:
         member = tarfile.TarInfo("member")
         member.size = len(content)
         archive.addfile(member, io.BytesIO(content))
@@ -116,11 +120,25 @@ def test_an_archive_that_would_fill_the_memory_is_refused(make, tmp_path, monkey
         read_members(tmp_path / "bomb", ["member"])
 
 
-def test_gzipped_files_and_arrays_have_the_same_limit(tmp_path, monkeypatch):
+def test_whatever_unpacks_has_the_same_limit(tmp_path, monkeypatch):
     (tmp_path / "a.gz").write_bytes(gzip.compress(bytes(100_000)))
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 30_000))
     np.savez_compressed(tmp_path / "a.npz", x=np.zeros(100_000, np.uint8))
+    parquet.write_table(pa.table({"a": [1.0] * 10_000}), tmp_path / "a.parquet")
+    make_tar(tmp_path / "a.txz", bytes(100_000), "xz")
+    body = (tmp_path / "a.txz").read_bytes()
+    head = b"!<arch>\n" + b"data.tar.xz/    " + b" " * 32 + b"%-10d" % len(body) + b"`\n"
+    (tmp_path / "a.deb").write_bytes(head + body)
     monkeypatch.setattr(archives, "LIMIT", 50_000)
-    for read, name in ((gunzip, "a.gz"), (read_npz, "a.npz")):
+    readers = {
+        "a.gz": gunzip,
+        "a.csv.gz": frame_of,
+        "a.npz": read_npz,
+        "a.parquet": frame_of,
+        "a.txz": lambda path: read_members(path, ["member"]),
+        "a.deb": unpack_deb,
+    }
+    for name, read in readers.items():
         with pytest.raises(DataError, match="unpacks to more than"):
             read(tmp_path / name)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import sys
 import types
 from pathlib import Path
@@ -16,7 +18,7 @@ from typer.testing import CliRunner
 
 import reticent as rt
 from reticent.cli.train import train
-from reticent.errors import DataError, SettingError
+from reticent.errors import DataError, ResumeError, SettingError
 from reticent.experiments.tracking import JsonLines, write_private_diagnostics
 from reticent.integrations.tracking import TensorBoard
 
@@ -54,10 +56,15 @@ def test_one_line_a_round_with_public_numbers(blobs: tuple[Tensor, Tensor], tmp_
     assert lines[-1]["epsilon_if_planned"] == pytest.approx(make(blobs).guarantee().epsilon)
 
 
-def test_figures_do_not_tell_how_long_hidden_attempts_took(blobs: tuple[Tensor, Tensor], tmp_path: Path) -> None:
-    method = rt.methods.dpsur(noise_multiplier=4.0, hidden_attempts=True)
-    track(make(blobs, method=method, rounds=3), tmp_path / "rounds.jsonl")
-    assert [line["epsilon_if_planned"] is not None for line in read(tmp_path / "rounds.jsonl")] == [False, False, True]
+@pytest.mark.parametrize("name", ["dpsur", "dpis"])
+def test_figures_do_not_tell_how_long_rounds_took(
+    blobs: tuple[Tensor, Tensor], tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reticent.experiments.tracking.PAUSE", 0)
+    hidden = rt.methods.dpsur(noise_multiplier=4.0, hidden_attempts=True)
+    settings = {"method": hidden} if name == "dpsur" else {"method": rt.methods.dpis(), "budget": rt.Budget(8.0, 1e-3)}
+    track(make(blobs, rounds=3, **settings), tmp_path / "rounds.jsonl")
+    assert [line["epsilon_if_planned"] for line in read(tmp_path / "rounds.jsonl")][:2] == [None, None]
 
 
 def test_nothing_in_the_lines_depends_on_the_examples(blobs: tuple[Tensor, Tensor], tmp_path: Path) -> None:
@@ -87,6 +94,28 @@ def test_after_a_crash_no_round_is_missing_or_double(blobs: tuple[Tensor, Tensor
     with path.open("a") as file:
         file.write('{"round": 6, "of"')  # the crash came while it was written
     track(make(blobs, folder=tmp_path / "run", resume=True), path)
+    assert [line["round"] for line in read(path)] == list(range(1, 9))
+
+
+def test_a_line_for_which_there_was_no_room_comes_before_the_next(
+    blobs: tuple[Tensor, Tensor], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The very first one too, of which nothing is in the file yet."""
+    path, real = tmp_path / "rounds.jsonl", os.open
+
+    def full(place: Any, *rest: Any) -> int:
+        if "rounds.jsonl" in str(place):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(place, *rest)
+
+    write, run = JsonLines(path), make(blobs)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", full)
+        for _ in range(2):
+            with pytest.raises(ResumeError, match="cannot write"):
+                write(run, run.step())
+    for step in run:
+        write(run, step)
     assert [line["round"] for line in read(path)] == list(range(1, 9))
 
 

@@ -76,3 +76,37 @@ def test_one_strange_number_in_a_gradient_spoils_nobody_elses(strange: float) ->
     found = moved(rows, Clip(), settings)
     assert torch.isfinite(found).all()
     assert (found - rest).norm() <= 1 + 1e-5
+
+
+class Scaled(nn.Module):
+    """Its gradient for an example is the sum of outer products of what comes in and what goes out."""
+
+    def __init__(self, inputs: int, outputs: int):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(outputs, inputs))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.functional.linear(x, self.weight)
+
+
+@pytest.mark.parametrize("outputs", [1, 30])
+@pytest.mark.parametrize("positions", [1, 2])
+@pytest.mark.parametrize("outgoing", [1e-40, 1e-30, 1e-23, 4.5e-23, 1e-20, 1e-12, 1.0, 1e12], ids="{:.0e}".format)
+def test_a_short_factor_and_a_long_one_move_a_sum_by_no_more_than_is_charged(
+    outgoing: float, positions: int, outputs: int
+) -> None:
+    """The squares of one factor may be lost, or those of the other infinite, where their product is neither."""
+    torch.manual_seed(0)
+    for incoming in (1e-12, 1.0, 1e10, 1e19, 1e25):
+        x = torch.randn(1, positions, 20)
+        x *= incoming / x.norm()
+        model = Scaled(20, outputs)
+        task = Task(model, lambda net, batch: (net(batch[0]) * batch[1][:, None, None]).sum((1, 2)), Flat(model))
+        for bound in (Clip(), Normalise(), UnitDirection()):
+            for clip in CLIPS if isinstance(bound, Clip) else [1.0]:
+                settings = ImportanceSettings(1, 1, clip, 1.0, norm_total=1.0)
+                store = as_store((x, torch.full((1,), outgoing)))
+                vault = Vault(store, randomness=Randomness.from_seed(0), ledger=Ledger(), allowance=Unlimited("probe"))
+                found = vault.ask(GradientSum(task, bound, settings), vault.draw(Everyone(), settings))._value.double()
+                assert torch.isfinite(found).all()
+                assert found.norm() <= bound.sensitivity(settings) * (1 + 1e-6), (incoming, clip, bound)

@@ -29,11 +29,13 @@ def attack(
         int | None, Option(help="Shadow models at the same time; default: one, or the cores of the cluster.", min=1)
     ] = None,
     cluster: Annotated[str | None, Option(help="Train them on a cluster: ray, ray:ADDRESS or ray://HOST:PORT.")] = None,
-    out: Annotated[Path | None, Option(help="Folder for shadows and result; default: attack/ in the run's.")] = None,
+    out: Annotated[
+        Path | None, Option(help="Folder for shadows and result; default: private/attack/ in the run's.")
+    ] = None,
     seed: Annotated[int, Option(help="Which records, which shadows.")] = 0,
     as_json: Annotated[bool, Option("--json", help="Answer in JSON on stdout.")] = False,
 ) -> None:
-    """Attack a model with shadows of its own pipeline; what was trained before a crash is not trained again."""
+    """Attack a model with shadows of its own pipeline, gone on with after a crash; the answer is private."""
     from reticent.experiments.attacking import attack_run
 
     report = attack_run(

@@ -34,7 +34,7 @@ def audit(
 ) -> None:
     """Look for anything that contradicts the claimed privacy; exit code 1 if something does.
 
-    The answer about a run is kept in its folder as private/audit.json.
+    The answer about a run is private, and kept in its folder as private/audit.json.
     """
     from reticent.audits import audit_method, audit_run
 

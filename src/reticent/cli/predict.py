@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -18,11 +19,12 @@ def predict(
     probabilities: Annotated[bool, Option("--probabilities", help="The model's certainty of every class too.")] = False,
     as_json: Annotated[bool, Option("--json", help="Answer in JSON on stdout.")] = False,
 ) -> None:
-    """Say which class each row of new data belongs to, or its number; rows are read as those of training were."""
+    """Say which class each row of new data belongs to, or its number; the answers are as private as the rows."""
     from reticent.data.loading.images import image_files
     from reticent.data.preprocessing import names_of, said_by
     from reticent.errors import SettingError
     from reticent.evaluating import predict as answers_of
+    from reticent.files import write_private
     from reticent.trained import load
 
     trained = load(run)
@@ -42,6 +44,7 @@ def predict(
             [*row, *(f"{chance:.6g}" for chance in line)]
             for row, line in zip(rows, answers.softmax(1).tolist(), strict=True)
         ]
+    print(f"reticent: these answers tell of what is in {data}, and are as private as that.", file=sys.stderr)
     if as_json:
         print(json.dumps([dict(zip(header, row, strict=True)) for row in rows]))
         return
@@ -50,4 +53,4 @@ def predict(
     if out is None:
         print(text.getvalue(), end="")
     else:
-        out.write_text(text.getvalue())
+        write_private(out, text.getvalue().encode())

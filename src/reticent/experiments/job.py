@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from reticent import data
 from reticent.checkpoint import checkpoint_of
-from reticent.errors import DataError, ResumeError, ReticentError
+from reticent.errors import DataError, FileWarning, PrivacyWarning, ResumeError, ReticentError
 from reticent.experiments.attacking import attack_run
 from reticent.experiments.measures import of_report, of_uses
 from reticent.experiments.plain import train_plain
@@ -67,7 +67,7 @@ def perform(job: Job, folder: Path, tell: Tell) -> Result:
         wall_seconds=round(time.perf_counter() - wall, 3),
         cpu_seconds=round(time.process_time() - cpu, 3),
         resumed=resumed,
-        warnings=tuple(sorted({str(warning.message) for warning in raised})),
+        warnings=_warned(job.recipe, raised, folder),
         finished=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
     )
     result = replace(outcome, effort=effort, machine=about_this_machine())
@@ -86,6 +86,17 @@ def _attempt(job: Job, folder: Path, tell: Tell) -> Result:
         whole = private_folder(folder) / "error.txt"
         write_private(whole, traceback.format_exc().encode(errors="replace"))
         return failure(job, _told(error, job.recipe, whole))
+
+
+def _warned(recipe: Recipe, raised: Sequence[warnings.WarningMessage], folder: Path) -> tuple[str, ...]:
+    """The warnings that a record repeats: of one's own examples only those about settings and files, the rest apart."""
+    told, kept = set[str](), set[str]()
+    for one in raised:
+        public = issubclass(one.category, PrivacyWarning | FileWarning) or recipe.data in data.names()
+        (told if public else kept).add(str(one.message))
+    if kept:
+        write_private(private_folder(folder) / "warnings.txt", "\n".join(sorted(kept)).encode(errors="replace"))
+    return tuple(sorted(told))
 
 
 def _told(error: Exception, recipe: Recipe, whole: Path) -> str:

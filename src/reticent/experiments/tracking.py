@@ -56,12 +56,14 @@ class Meter:
 
     def __init__(self) -> None:
         self._next = -math.inf
+        self._hidden: bool | None = None
 
     def __call__(self, run: Run, step: Step) -> float | None:
         """The figure, if it is time for one; always after the last round."""
         start = time.monotonic()
-        hidden = run.plan.method.gate.candidates > 1  # when figures come would tell how long hidden attempts took
-        if (start < self._next or hidden) and step.number < len(run):
+        if self._hidden is None:  # when figures come would tell how long rounds took
+            self._hidden = run.plan.guarantee(seeded=False).time_is_private
+        if (start < self._next or self._hidden) and step.number < len(run):
             return None
         epsilon = run.spent()
         end = time.monotonic()

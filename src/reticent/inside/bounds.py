@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from reticent.errors import require
+from reticent.gradients.forms.dense import shortest
 from reticent.inside.settings import RoundSettings
 
 
@@ -76,18 +77,6 @@ def enforced(bound: Bound, norms: Tensor, settings: RoundSettings) -> Tensor:
     """
     surely = torch.clamp(norms, min=shortest(norms.dtype))
     return finite(torch.minimum(bound.weights(norms, settings), bound.sensitivity(settings) / surely), norms)
-
-
-def shortest(kind: torch.dtype) -> float:
-    """The length below which a norm may be too small to be believed: squares that are subnormal, or 0, are lost in it.
-
-    A gradient of 2^40 numbers whose squares are all lost is no longer than a ten-millionth of this, squared.
-
-    >>> 1e-13 < shortest(torch.float32) < 2e-13
-    True
-    """
-    facts = torch.finfo(kind)
-    return math.sqrt(2.0**40 * facts.smallest_normal * facts.eps / 1e-7)
 
 
 def finite(weights: Tensor, norms: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import secrets
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +16,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from reticent.data.loading.arrays import file_digest
 from reticent.data.loading.places import cache_folder
-from reticent.errors import DataError
+from reticent.errors import DataError, FileWarning
+from reticent.files import make_folder, private_folder, write_private
 from reticent.inside.columns import MOST_BYTES, MOST_EXAMPLES
+from reticent.reading import reading
 
 ROWS = 2**16
 """So many rows of a Parquet file are in memory at a time while it is unpacked."""
@@ -62,8 +66,7 @@ class ArrowExamples:
 def arrow(source: str | Path | Any, *, inputs: str | Sequence[str], label: str) -> ArrowExamples:
     """Examples of an Arrow or Parquet file, or of a `pyarrow.Table`, of any size.
 
-    A Parquet file cannot be read row by row: it is unpacked once, to the cache folder, which is then as secret as the
-    file itself.
+    A Parquet file cannot be read row by row: it is unpacked once, to `private/` in the cache folder.
 
     >>> import pyarrow as pa
     >>> rows = arrow(pa.table({"a": [1, 2], "b": [0.5, None], "y": [0, 1]}), inputs=["a", "b"], label="y")
@@ -119,34 +122,38 @@ def _table(source: str | Path) -> Any:
         ipc = importlib.import_module("pyarrow.ipc")
     except ImportError as error:
         raise DataError("Arrow and Parquet files need pyarrow: pip install 'reticent[tables]'") from error
-    try:
+    with reading(path, "it is damaged, or no Arrow or Parquet file", quote=False):
         place = _unpacked(path, arrow) if path.suffix in (".parquet", ".pq") else path
         mapped = arrow.memory_map(str(place))
         try:
-            return ipc.open_file(mapped).read_all()
+            found = ipc.open_file(mapped).read_all()
         except arrow.ArrowInvalid:  # `datasets` keeps streams
             mapped.seek(0)
-            return ipc.open_stream(mapped).read_all()
-    except (OSError, arrow.ArrowInvalid) as error:
-        raise DataError(f"cannot read {path} as an Arrow or Parquet file ({error})") from error
+            found = ipc.open_stream(mapped).read_all()
+        found.validate()  # or a number in a hostile file could send us anywhere in memory
+        _ = found.column_names  # which may be no text
+        return found
 
 
 def _unpacked(path: Path, arrow: Any) -> Path:
-    """A Parquet file as an Arrow file in the cache; it takes its name when it is whole."""
+    """A Parquet file as an Arrow file in the cache, for its owner alone; it takes its name when it is whole."""
     about = path.stat()
     key = hashlib.sha256(f"{path.resolve()} {about.st_size} {about.st_mtime_ns}".encode()).hexdigest()[:32]
-    folder = cache_folder() / "unpacked"
-    place = folder / f"{path.stem}-{key}.arrow"
+    folder = private_folder(cache_folder()) / "unpacked"
+    place, sums = folder / f"{path.stem}-{key}.arrow", folder / f"{path.stem}-{key}.sha256"
     if place.exists():
-        return place
-    folder.mkdir(parents=True, exist_ok=True)
-    folder.chmod(0o700)
+        if sums.exists() and sums.read_text() == file_digest(place):
+            return place
+        warnings.warn(f"{place} is damaged: it is made again", FileWarning, stacklevel=4)
+    make_folder(folder, mode=0o700)
     file = importlib.import_module("pyarrow.parquet").ParquetFile(path)
     fresh = folder / f".{place.name}-{secrets.token_hex(4)}"
     try:
+        fresh.touch(0o600)
         with arrow.OSFile(str(fresh), "wb") as sink, arrow.ipc.new_file(sink, file.schema_arrow) as writer:
             for batch in file.iter_batches(ROWS):
                 writer.write_batch(batch)
+        write_private(sums, file_digest(fresh).encode())
         fresh.replace(place)
     finally:
         fresh.unlink(missing_ok=True)

@@ -20,10 +20,14 @@ _SMALL_ROW = 1 << 14
 
 def map_array(path: str | Path, *, writable: bool = False) -> Tensor:
     """A tensor over a .npy file; writing to it is impossible, or with `writable` stays in memory, never on disk."""
-    with reading(path, "it must be a plain array saved with numpy.save", quote=False):
+    with reading(path, "it must be a plain array of numbers saved with numpy.save", quote=False):
         array = np.load(path, mmap_mode="c" if writable else "r")
-    if not writable:
-        _expect_scattered_rows(array)
+        if not writable:
+            _expect_scattered_rows(array)
+        return _tensor(array)
+
+
+def _tensor(array: Array) -> Tensor:
     with warnings.catch_warnings():
         # PyTorch has no read-only tensors and says so; the map refuses writes by itself.
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable", category=UserWarning)

@@ -83,8 +83,14 @@ class ArraySchema:
     def _part(self, arrays: Arrays, part: str) -> Examples | None:
         for x, y in PAIRS[part]:
             if x in arrays and y in arrays:
-                return Examples(unit(arrays[x]), torch.from_numpy(arrays[y].astype(np.int64)), self)
+                return Examples(unit(arrays[x]), _labels(arrays[y]), self)
         return None
+
+
+def _labels(values: Array) -> Tensor:
+    if values.dtype.kind not in "fiub":
+        raise DataError(f"labels of the type {values.dtype.name} are no numbers: give whole numbers from 0")
+    return torch.from_numpy(values.astype(np.int64))
 
 
 def propose_arrays(arrays: Arrays, origin: str) -> tuple[ArraySchema, bool]:

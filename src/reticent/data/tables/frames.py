@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from reticent.data.loading.archives import gunzip
+from reticent.data.loading.archives import gunzip, refuse_beyond
 from reticent.data.tables.encoding import Frame
 from reticent.data.tables.rows import WrongCoding, read_rows
 from reticent.errors import DataError
@@ -139,4 +139,9 @@ def _arrow(path: Path) -> Frame:
     except ImportError:
         raise DataError(f"{suffix} files need the package pyarrow: pip install 'reticent[tables]'") from None
     with reading(path, f"it is no {suffix[1:]} file", quote=False):
-        return _columns(reader.read_table(path))
+        if suffix == ".parquet":  # a few bytes can stand for any number of equal cells
+            about = reader.ParquetFile(path).metadata
+            refuse_beyond(8 * about.num_rows * about.num_columns, path)
+        found = reader.read_table(path)
+        found.validate(full=True)  # or a number in a hostile file could send us anywhere in memory
+        return _columns(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,11 +17,32 @@ def squares(gradients: Tensor) -> Tensor:
     >>> squares(torch.tensor([[3.0, 4.0], [0.0, 2.0]]))
     tensor([25.,  4.])
     """
+    return lengths(gradients).square()
+
+
+def lengths(gradients: Tensor) -> Tensor:
+    """Give the norm of each row, in float32 or better.
+
+    >>> lengths(torch.tensor([[3.0, 4.0], [0.0, 2.0]]))
+    tensor([5., 2.])
+    """
     flat = gradients.reshape(len(gradients), -1)
     if flat.dtype in (torch.float16, torch.bfloat16):
         flat = flat.float()
     norms: Tensor = torch.linalg.vector_norm(flat, dim=1)
-    return norms.square()
+    return norms
+
+
+def shortest(kind: torch.dtype) -> float:
+    """The length below which a norm may be too small to be believed: squares that are subnormal, or 0, are lost in it.
+
+    A gradient of 2^40 numbers whose squares are all lost is no longer than a ten-millionth of this, squared.
+
+    >>> 1e-13 < shortest(torch.float32) < 2e-13
+    True
+    """
+    facts = torch.finfo(kind)
+    return math.sqrt(2.0**40 * facts.smallest_normal * facts.eps / 1e-7)
 
 
 class Form(ABC):

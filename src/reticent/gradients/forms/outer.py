@@ -8,13 +8,17 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from reticent.gradients.forms.dense import Dense, Form, squares
+from reticent.gradients.forms.dense import Dense, Form, lengths, shortest, squares
 from reticent.gradients.scratch import empty
 
 # Writing, reading and weighing one entry of a gradient costs about this many multiplications.
 TRAFFIC = 32
 # Below this part of what the positions could add up to, a norm taken from inner products has lost its digits.
 CANCELLED = 3e-3
+# A factor below `shortest` has lost digits; they tell in the product if the other factor is longer than this.
+LONG = 100.0
+# What is scaled to less than this may be rounded by more than a ten-millionth: it is nearly subnormal.
+SCALED = 1e-30
 # Rows of one example that may be rounded into the sum one by one; more of them are added up first.
 FEW_ROWS = 16
 
@@ -39,7 +43,7 @@ class Outer(Form):
     def measure(self) -> tuple[Tensor, Form]:
         positions = self.left.shape[1]
         if positions == 1:
-            return squares(self.left) * squares(self.right), self
+            return by_product(self.left, self.right), self
         p, d = self.left.shape[2], self.right.shape[2]
         if positions**2 * (p + d) < TRAFFIC * p * d:
             squared, cancelled = by_gram(self.left, self.right)
@@ -48,11 +52,13 @@ class Outer(Form):
 
     def add_to(self, total: Tensor, weights: Tensor) -> None:
         left, right = self.left, self.right
-        if self.alone is not None:
-            Dense(self.keep(self.alone).dense()).add_to(total, weights[self.alone])
-            weights = torch.where(self.alone, torch.zeros_like(weights), weights)
+        narrow = left if left.shape[2] <= right.shape[2] else right
+        alone = _vanishing(narrow, weights) if self.alone is None else self.alone | _vanishing(narrow, weights)
+        if alone.any():
+            Dense(self.keep(alone).dense()).add_to(total, weights[alone])
+            weights = torch.where(alone, torch.zeros_like(weights), weights)
         scale = weights.to(left.dtype)[:, None, None]
-        if left.shape[2] <= right.shape[2]:
+        if narrow is left:
             left = left * scale
         else:
             right = right * scale
@@ -76,6 +82,33 @@ class Outer(Form):
         return Outer(torch.cat([use.left for use in uses], 1), torch.cat([use.right for use in uses], 1))
 
 
+def by_product(left: Tensor, right: Tensor) -> Tensor:
+    """Squared norms of outer products; what the squares of one factor have lost is taken again in float64.
+
+    >>> by_product(torch.full((1, 1, 4), 1e-23), torch.full((1, 1, 1), 1e19)) / 2e-4**2
+    tensor([1.])
+    """
+    one, other = lengths(left), lengths(right)
+    squared = (one * other).square()
+    lost = _lossy(one, other)
+    if lost.any():
+        exact = lengths(left[lost].double()) * lengths(right[lost].double())
+        squared[lost] = exact.square().to(squared.dtype)
+    return squared
+
+
+def _lossy(one: Tensor, other: Tensor) -> Tensor:
+    """Where a norm that cannot be believed is multiplied by one that makes it count."""
+    least = shortest(one.dtype)
+    return ((one < least) & (other > LONG)) | ((other < least) & (one > LONG))
+
+
+def _vanishing(part: Tensor, weights: Tensor) -> Tensor:
+    """Which examples would lose digits if this factor of theirs were scaled: they are scaled as a whole."""
+    scaled = part.abs().amax((1, 2)) * weights
+    return (scaled < SCALED) & (scaled > 0)
+
+
 def by_gram(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
     """Squared norms from the inner products between positions, and which examples had to be written out for them.
 
@@ -83,8 +116,8 @@ def by_gram(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
     no norm comes out too small.
     """
     squared = (torch.bmm(left, left.mT) * torch.bmm(right, right.mT)).sum((1, 2))
-    most = (torch.linalg.vector_norm(left, dim=2) * torch.linalg.vector_norm(right, dim=2)).sum(1).square()
-    cancelled = squared < CANCELLED * most
+    one, other = torch.linalg.vector_norm(left, dim=2), torch.linalg.vector_norm(right, dim=2)
+    cancelled = (squared < CANCELLED * (one * other).sum(1).square()) | _lossy(one, other).any(1)
     if cancelled.any():
         squared[cancelled] = squares(torch.bmm(left[cancelled].mT, right[cancelled]))
     return squared, cancelled

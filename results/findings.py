@@ -6,6 +6,7 @@ findings.toml has sentences as templates. What stands in braces is asked of the 
                                        accuracy, least or most (percent), gain or loss (points to DP-SGD, seed by
                                        seed), epsilon, claimed or minutes
     {attack FILE RUN ATTACK FORMAT}    the AUC of an attack
+    {run FILE RUN MEASURE FORMAT}      what one run and its attacks measured
     {mean FILE RUN MEASURE FORMAT}     the mean over seeds of what runs and their attacks measured (pooled.auc)
     {printed PAPER PLACE CELL FORMAT}  what a paper prints (PLACE: table-2); claimed or proved: what we got there
     {A minus B FORMAT}                 a difference
@@ -85,8 +86,8 @@ def _value(query: list[str]) -> float:
     match query:
         case ["attack", file, run, attack]:
             return next(r["auc"] for r in _records(file) if (r["run"], r["attack"]) == (run, attack))
-        case ["mean", file, run, what]:
-            some = [Result.from_json(r) for r in _records(file) if r["run"].rsplit("-seed", 1)[0] == run]
+        case [("mean" | "run"), file, name, what]:
+            some = [Result.from_json(r) for r in _records(file) if name in (r["run"], r["run"].rsplit("-seed", 1)[0])]
             return fmean(value for result in some if (value := measure(what, result)) is not None)
         case [("printed" | "claimed" | "proved") as which, paper, place, cell]:
             number = _number(paper, place, cell)

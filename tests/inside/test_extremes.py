@@ -110,3 +110,30 @@ def test_a_short_factor_and_a_long_one_move_a_sum_by_no_more_than_is_charged(
                 found = vault.ask(GradientSum(task, bound, settings), vault.draw(Everyone(), settings))._value.double()
                 assert torch.isfinite(found).all()
                 assert found.norm() <= bound.sensitivity(settings) * (1 + 1e-6), (incoming, clip, bound)
+
+
+class Bagged(nn.Module):
+    """Its gradient for an example is its shares, times what goes out, in the rows that it looks up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(5, 2))
+
+    def forward(self, places: Tensor, shares: Tensor) -> Tensor:
+        return nn.functional.embedding_bag(places, self.weight, mode="sum", per_sample_weights=shares)
+
+
+@pytest.mark.parametrize("outgoing", [1e-40, 2e-38, 1e-30, 1e-23, 1e-12, 1.0, 1e12, 1e19], ids="{:.0e}".format)
+def test_short_shares_of_a_long_gradient_move_a_sum_by_no_more_than_is_charged(outgoing: float) -> None:
+    """A bag is a product as well: neither the squares of its factors nor a factor that is scaled may lose digits."""
+    for share in (1e-40, 1e-23, 1e-12, 1.0, 1e10, 1e19, 1e38):
+        store = as_store((torch.tensor([[1, 2, 4]]), torch.full((1, 3), share), torch.full((1,), outgoing)))
+        model = Bagged()
+        task = Task(model, lambda net, batch: net(batch[0], batch[1]).sum(1) * batch[2], Flat(model))
+        for bound in (Clip(), Normalise(), UnitDirection()):
+            for clip in CLIPS if isinstance(bound, Clip) else [1.0]:
+                settings = ImportanceSettings(1, 1, clip, 1.0, norm_total=1.0)
+                vault = Vault(store, randomness=Randomness.from_seed(0), ledger=Ledger(), allowance=Unlimited("probe"))
+                found = vault.ask(GradientSum(task, bound, settings), vault.draw(Everyone(), settings))._value.double()
+                assert torch.isfinite(found).all()
+                assert found.norm() <= bound.sensitivity(settings) * (1 + 1e-6), (share, clip, bound)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from reticent.gradients.forms.dense import Form, squares
+from reticent.gradients.forms.dense import Form
 from reticent.gradients.forms.lookup import Lookup
+from reticent.gradients.forms.outer import by_product
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,12 +34,13 @@ class Bag(Form):
 
     def measure(self) -> tuple[Tensor, Form]:
         if self._each_once():
-            return squares(self.shares) * squares(self.gradient), self
+            return by_product(self.shares, self.gradient), self
         return self.lookup().measure()
 
     def add_to(self, total: Tensor, weights: Tensor) -> None:
-        scaled = self.gradient * weights.to(self.gradient.dtype)[:, None]
-        total.index_add_(0, self.index.flatten(), (self.shares[..., None] * scaled[:, None]).flatten(0, 1))
+        each = self.shares[..., None] * self.gradient[:, None]
+        each *= weights.to(each.dtype)[:, None, None]  # a factor scaled by itself could lose digits; the product not
+        total.index_add_(0, self.index.flatten(), each.flatten(0, 1))
 
     def dense(self) -> Tensor:
         return self.lookup().dense()

@@ -13,6 +13,7 @@ import reticent as rt
 from reticent.errors import SettingError
 from reticent.inside import Clip, CountedSum, Flat, RoundSettings, Task
 from reticent.outside import QuantileClip
+from reticent.outside.quantile import LEAST, MOST
 
 Pair = tuple[Tensor, Tensor]
 
@@ -62,11 +63,36 @@ def test_sum_and_count_together_are_as_long_as_is_charged() -> None:
     assert query.sensitivity == pytest.approx(3.0 * math.sqrt(1 + 0.5**2))
 
 
-def test_a_count_that_noise_takes_out_of_reach_moves_no_further_than_a_true_one() -> None:
+def test_noise_on_the_count_moves_the_clip_norm_up_as_far_as_down() -> None:
     now = RoundSettings(size=100, batch_size=10, max_grad_norm=1.0, noise_multiplier=1.0)
-    follow = QuantileClip(0.5, 0.2)
-    assert follow.moved(1e9, now) == follow.moved(10.0, now) == pytest.approx(math.exp(0.1))
-    assert follow.moved(-1e9, now) == follow.moved(0.0, now) == pytest.approx(math.exp(-0.1))
+    for quantile in (0.1, 0.5, 0.9):
+        follow, right = QuantileClip(quantile, 0.2), 10 * (1 - quantile)
+        for noise in (1.0, 5.0, 30.0, 1e9):
+            up, down = (math.log(follow.moved(right + way * noise, now)) for way in (1, -1))
+            assert up == pytest.approx(-down)
+            assert 0 < up <= 0.2 + 1e-9
+
+
+@pytest.mark.parametrize(("quantile", "expected"), [(0.9, 4.6), (0.1, 1.4)])
+def test_the_clip_norm_stays_at_the_quantile_where_noise_is_half_of_the_count(quantile: float, expected: float) -> None:
+    """Cut to what can be counted, noisy counts drive it off: to hundreds and to hundredths in these rounds."""
+    model, examples = slopes(torch.linspace(1.0, 5.0, 1000))
+    sgd = torch.optim.SGD(model.parameters(), lr=1e-6)
+    method = rt.methods.get("quantile_clip", noise_multiplier=2.0, quantile=quantile)
+    run = rt.Run(model, sgd, examples, method=method, loss=slope, batch_size=40, rounds=300, seed=1, delta=1e-5)
+    found = [math.log(run.settings.max_grad_norm) for _ in run]
+    assert sum(found[100:]) / len(found[100:]) == pytest.approx(math.log(expected), abs=0.7)
+
+
+@pytest.mark.parametrize(("quantile", "end"), [(0.0, LEAST), (1.0, MOST)])
+def test_a_clip_norm_that_runs_away_stays_a_number_that_can_be_used(quantile: float, end: float) -> None:
+    now = RoundSettings(size=100, batch_size=10, max_grad_norm=1.0, noise_multiplier=1.0)
+    for rate in (0.2, 5000.0):
+        follow = QuantileClip(quantile, rate)
+        for _ in range(300):
+            now = replace(now, max_grad_norm=follow.moved(10.0 * quantile, now))
+        assert now.max_grad_norm == pytest.approx(end)
+        assert CountedSum().unit(now) > 0
 
 
 def test_without_a_count_it_says_what_to_take() -> None:

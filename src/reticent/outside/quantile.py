@@ -12,6 +12,9 @@ from reticent.inside import RoundSettings
 from reticent.inside.quantile import CountedSumQuery
 from reticent.outside.gates import Charge, Outcome, Proof, Proposal
 
+LEAST, MOST = 1e-9, 1e9
+"""Clip norms stay between these, whatever noise or a quantile of 0 or 1 does to them: float32 has digits for both."""
+
 
 @dataclass(frozen=True)
 class QuantileClip:
@@ -36,15 +39,20 @@ class QuantileClip:
         if not isinstance(proposal.query, CountedSumQuery):
             raise SettingError("a clip norm that follows a quantile needs a count: take query=CountedSum()")
         counted = float(proposal.released[-1]) / proposal.query.rule.unit(proposal.settings)
-        return Outcome(kept=True, max_grad_norm=self.moved(counted, proposal.settings))
+        clip = proposal.vault.agreed(self.moved(counted, proposal.settings))  # machines may round exp otherwise
+        return Outcome(kept=True, max_grad_norm=clip)
 
     def moved(self, counted: float, settings: RoundSettings) -> float:
         """The next clip norm, for so many that were cut: C exp(-eta (share - quantile)) with the share that was not.
+
+        Noise makes counts that no count can be. A share is cut off as far above the quantile as below it: where it is
+        right, noise moves the clip norm up as often as down, and it stays. Cut to what can be counted, it would not.
 
         >>> now = RoundSettings(size=1000, batch_size=100, max_grad_norm=1.0, noise_multiplier=1.0)
         >>> follow = QuantileClip(rate=math.log(4))
         >>> follow.moved(0.0, now), follow.moved(50.0, now)
         (0.5, 1.0)
         """
-        share = 1 - min(max(counted / settings.batch_size, 0.0), 1.0)  # noise makes counts that no count can be
-        return settings.max_grad_norm * math.exp(-self.rate * (share - self.quantile))
+        above = 1 - counted / settings.batch_size - self.quantile
+        wanted = math.log(settings.max_grad_norm) - self.rate * min(max(above, -1.0), 1.0)
+        return math.exp(min(max(wanted, math.log(LEAST)), math.log(MOST)))

@@ -11,7 +11,7 @@ from reticent import data
 from reticent.data.features.deskew import Deskew
 from reticent.data.features.pretrained import LITE0_TRAINED_ON, efficientnet_lite0
 from reticent.data.loading import arrays
-from reticent.errors import DataError, UnknownName
+from reticent.errors import DataError, ModelError, UnknownName
 
 
 class Counting(nn.Module):
@@ -94,7 +94,7 @@ def test_the_second_time_nothing_is_computed(cache, digits):
     before = data.extract(digits, first)
     after = data.extract(digits, second)
     assert first.rows >= 1797
-    assert second.rows <= 2  # one row a split, to learn the shape
+    assert second.rows <= 2 + 10  # one row a split, to learn the shape, and made-up ones
     assert torch.equal(before.train.x, after.train.x)
 
 
@@ -193,3 +193,30 @@ def test_without_its_package_a_network_says_what_to_install(cache, monkeypatch):
     monkeypatch.setitem(sys.modules, "efficientnet_lite_pytorch", None)
     with pytest.raises(DataError, match="efficientnet"):
         efficientnet_lite0()
+
+
+def test_a_module_is_taken_in_evaluation_mode_and_left_as_it_was(cache, digits):
+    """Batch statistics of private examples would be in the features of others, where no epsilon covers them."""
+    frozen = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.Dropout(0.5), nn.Flatten())
+    known = {name: part.clone() for name, part in frozen.state_dict().items()}
+    found = data.extract(digits, frozen).test.x
+    assert all(module.training for module in frozen.modules())
+    assert all(torch.equal(part, known[name]) for name, part in frozen.state_dict().items())
+    with torch.no_grad():
+        assert torch.allclose(found[:3], frozen.eval()(digits.test.x[:3]), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("mixing", "said"),
+    [
+        (lambda x: (x - x.mean(0)).flatten(1), "by itself"),
+        (nn.Sequential(nn.BatchNorm2d(1, track_running_stats=False), nn.Flatten()), "by itself"),
+        (lambda x: (x / x.max()).flatten(1), "by itself"),
+        (lambda x: x[:1].flatten(1), "one row for each example"),
+        (lambda x: x.sum(), "one row for each example"),
+    ],
+    ids=["centred", "batch statistics", "largest", "first row", "sum"],
+)
+def test_what_mixes_examples_is_refused(cache, digits, mixing, said):
+    with pytest.raises(ModelError, match=said):
+        data.extract(digits, mixing)

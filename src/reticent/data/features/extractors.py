@@ -29,7 +29,7 @@ from reticent.data.loading.arrays import Array, fingerprint, fresh_folder, open_
 from reticent.data.loading.maps import map_array
 from reticent.data.loading.places import cache_folder
 from reticent.data.texts import Texts
-from reticent.errors import DataError, UnknownName
+from reticent.errors import DataError, ModelError, UnknownName
 from reticent.files import private_folder, write_private
 from reticent.reading import reading
 
@@ -56,7 +56,8 @@ def extract(
     docs/features.md has all names: `"scattering"` and its kin, `"deskew"`, `"efficientnet-lite0"` for images,
     `"hashed-words"`, `"hashed-ngrams"`, `"glove-mean"` for texts. Names joined by `+` follow one another. A module or
     function may be given instead: features of a module are cached under its weights, those of a function only if `key`
-    names it. Vectors of words are read from the data `folder`.
+    names it. A module is taken in evaluation mode, and what mixes examples is refused. Vectors of words are read from
+    the data `folder`.
 
     >>> from reticent.data import load
     >>> extract(load("digits"), lambda images: images.flatten(1)).inputs
@@ -81,7 +82,10 @@ def extract(
     parts = [part for part in (dataset.train, dataset.test) if part is not None]
     told = _Counter(sum(len(part) for part in parts), progress)
     made_with = (LITE0_TRAINED_ON,) if extractor == LITE0 else ()
-    parts = [_transform(part, transform, label, told) for part in parts]
+    with _evaluated(transform):
+        if not isinstance(extractor, str):
+            _refuse_mixing(transform, dataset.train.x)
+        parts = [_transform(part, transform, label, told) for part in parts]
     train, *test = (replace(part, stands_on=part.stands_on + made_with) for part in parts)
     named = extractor if extractor == LITE0 else f"{transform!r:.80}"
     note = "; ".join([dataset.note, f"features per example by {named}", *made_with])
@@ -130,7 +134,8 @@ def _describe(extract: Extractor) -> str | None:
         return repr(extract)
     if isinstance(extract, nn.Module):
         weights = [f"{name}:{fingerprint(value.cpu().numpy())}" for name, value in extract.state_dict().items()]
-        return "\n".join([repr(extract), *weights])
+        turned = ["evaluated"] if extract.training else []  # once they were taken in the mode that they were in
+        return "\n".join([repr(extract), *weights, *turned])
     return None
 
 
@@ -171,6 +176,38 @@ def _key(place: Path) -> bytes:
         if not path.exists():
             write_private(path, secrets.token_bytes(32))
         return path.read_bytes()[:64]
+
+
+@contextmanager
+def _evaluated(extract: Extractor) -> Iterator[None]:
+    """A module is in evaluation mode inside, where batch statistics mix no examples and nothing is dropped."""
+    modules = list(extract.modules()) if isinstance(extract, nn.Module) else []
+    before = [module.training for module in modules]
+    for module in modules:
+        module.training = False
+    try:
+        yield
+    finally:
+        for module, mode in zip(modules, before, strict=True):
+            module.training = mode
+
+
+def _refuse_mixing(extract: Extractor, x: Tensor) -> None:
+    """Refuse an extractor that says something else of a made-up row among others than of the row alone."""
+    rows = torch.rand((5, *x.shape[1:]), generator=torch.Generator().manual_seed(0))
+    rows = (rows if x.is_floating_point() else rows.round()).to(x.dtype)  # words 0 and 1, where inputs are words
+    try:
+        together, alone = _apply(extract, rows), [_apply(extract, row[None]) for row in rows]
+    except Exception:  # not for rows like these: what is wrong with it shows with real ones
+        return
+    if together.ndim < 2 or len(together) != len(rows) or any(len(one) != 1 for one in alone):
+        raise ModelError(f"features must be one row for each example: 5 examples gave shape {tuple(together.shape)}")
+    apart = (together - torch.cat(alone)).abs().max()
+    if apart > 1e-3 * together.abs().max():
+        raise ModelError(
+            "the features of one example change with the other examples of its batch, or by chance: no epsilon would "
+            "cover them. Compute each example by itself, with numbers that are public"
+        )
 
 
 def _apply(extract: Extractor, x: Tensor) -> Tensor:

@@ -21,6 +21,7 @@ import torch
 import reticent as rt
 from reticent import data
 from reticent.data.loading.opening import from_json, propose_for
+from reticent.data.tables.encoding import read_column
 from reticent.data.tables.frames import frame_of
 from reticent.data.tables.proposing import propose
 from reticent.data.tables.schema import Schema
@@ -348,3 +349,16 @@ def test_a_column_of_text_is_hashed_word_by_word():
     for wrong in ({"text": 1}, {"text": "yes"}, {"text": 64, "fill": "noisy"}):
         with pytest.raises(DataError, match="text"):
             data.Schema.from_json(said | {"columns": {"note": wrong}})
+
+
+def test_a_missing_text_has_no_words_and_says_so_where_asked() -> None:
+    plain = read_column("note", {"text": 8})
+    told, filled = read_column("note", {"text": 8, "indicator": True}), read_column("note", {"text": 8, "fill": "none"})
+    assert plain is not None
+    assert told is not None
+    assert filled is not None
+    for absent in ("", None, float("nan"), "NA"):
+        assert plain.encode(absent, {"NA"}) == (0.0,) * 8
+        assert told.encode(absent, {"NA"}) == (0.0,) * 8 + (1.0,)
+        assert filled.encode(absent, {"NA"}) == filled.encode("none")
+    assert told.encode("a word")[-1] == 0.0

@@ -149,9 +149,9 @@ class Text:
     unknown = ()
 
     def encode(self, cell: object) -> tuple[float, ...]:
-        """The same for the buckets of all words, zero elsewhere; a missing text has no words."""
-        words, numbers = [] if is_missing(cell) else words_of(str(cell)), [0.0] * self.width
-        found = {zlib.crc32(word.encode()) % self.width for word in words}
+        """The same for the buckets of all words, zero elsewhere."""
+        numbers = [0.0] * self.width
+        found = {zlib.crc32(word.encode()) % self.width for word in words_of(str(cell))}
         for bucket in found:
             numbers[bucket] = 8 / math.sqrt(len(found))
         return tuple(numbers)
@@ -184,7 +184,7 @@ class Column:
     """A kind of cells, and what stands for a missing one.
 
     `fill` is a public value, or "noisy"; `indicator` adds a column that is 1 where the cell is missing. With neither,
-    missing cells are refused.
+    missing cells are refused, but for text, which then has no words.
     """
 
     kind: Kind
@@ -202,9 +202,9 @@ class Column:
         >>> Column(Number(0, 10), fill=5, indicator=True).encode("")
         (0.5, 1.0)
         """
-        listed = isinstance(self.kind, Text) or (isinstance(self.kind, Choice) and text_of(cell) in self.kind.values)
+        listed = isinstance(self.kind, Choice) and text_of(cell) in self.kind.values
         absent = not listed and is_missing(cell, markers)
-        if absent and self.fill is None and not self.indicator:
+        if absent and self.fill is None and not self.indicator and not isinstance(self.kind, Text):
             raise ValueError("missing")
         try:
             numbers = self._blank() if absent else self.kind.encode(cell)
@@ -214,7 +214,7 @@ class Column:
 
     def _blank(self) -> tuple[float, ...]:
         if self.fill is None:
-            return self.kind.unknown
+            return self.kind.unknown or self.kind.encode("")  # text without words
         return (math.nan,) * self.kind.width if self.fill == NOISY else self.kind.encode(self.fill)
 
 

@@ -13,6 +13,7 @@ import reticent as rt
 from reticent.accounting import Gaussian, Subsampled, price
 from reticent.accounting.lineage import Lineage
 from reticent.accounting.spending import Filtered, Spending
+from reticent.data.examples import Examples
 from reticent.errors import DataError, SettingError
 from reticent.origins import REST
 
@@ -21,7 +22,7 @@ STEP = Subsampled(0.5, Gaussian(4.0))
 """What one round of every run here releases, of which there are two."""
 
 
-def fitted(model: nn.Module, blobs: Pair, **more: Any) -> rt.Trained:
+def fitted(model: nn.Module, blobs: Pair | Examples, **more: Any) -> rt.Trained:
     said = {"noise_multiplier": 4.0, "delta": 1e-5, "epochs": 1, "batch_size": 100, "size": 200, "seed": 0, "lr": 0.1}
     return rt.fit(model, blobs, **(said | more))
 
@@ -175,3 +176,19 @@ def test_a_mark_that_cannot_be_read_is_not_overlooked(blobs: Pair) -> None:
     vars(model)["_reticent_spending"] = '{"declared": true, "events": [], "filters": []}'
     with pytest.raises(SettingError, match="has trained this model already"):
         fitted(model, blobs)
+
+
+def test_what_the_runs_before_rest_on_the_next_rests_on(blobs: Pair) -> None:
+    """Noise of a seeded run can be made again by anybody, and what it assumed is assumed of its weights."""
+    told = Examples(*blobs, stands_on=("the features count as public",))
+    model = nn.Linear(4, 2)
+    first = fitted(model, told, initial="public", seed=0)
+    second = fitted(model, blobs, initial=first, seed=None)
+    third = fitted(model, blobs, initial=[second, "public"], seed=None)
+    for after in (second.guarantee, third.guarantee):
+        assert after.seeded
+        assert set(first.guarantee.assumptions) <= set(after.assumptions)
+        assert set(first.guarantee.excludes) <= set(after.excludes)
+        assert len(set(after.assumptions)) == len(after.assumptions)
+    secret = fitted(nn.Linear(4, 2), blobs, seed=None)
+    assert not fitted(secret.model, blobs, initial=secret, seed=None).guarantee.seeded

@@ -58,6 +58,8 @@ class Beginning:
     """What the starting weights cost where that can only be added to the price of the run, and not composed with it."""
     public: bool = False
     """Whether all that is not in the lineage was declared to owe nothing to the examples."""
+    promises: tuple[Guarantee, ...] = ()
+    """What the runs that made the starting weights promise: what those rest on, this one rests on."""
 
     @property
     def past(self) -> Spending:
@@ -87,7 +89,15 @@ class Beginning:
             promised = replace(promised, assumptions=(*promised.assumptions, REST if self.lineage else DECLARED))
         if not self.past:
             return promised
-        both = replace(promised, covers=(*promised.covers, INCLUDED), assumptions=(*promised.assumptions, IN_ADVANCE))
+        assumed = [*promised.assumptions, *(said for one in self.promises for said in one.assumptions), IN_ADVANCE]
+        excluded = [*promised.excludes, *(said for one in self.promises for said in one.excludes)]
+        both = replace(
+            promised,
+            covers=(*promised.covers, INCLUDED),
+            excludes=tuple(dict.fromkeys(excluded)),
+            assumptions=tuple(dict.fromkeys(assumed)),
+            seeded=promised.seeded or any(one.seeded for one in self.promises),  # noise that anybody can make again
+        )
         if self.apart is None:
             return both
         total, why = promised.epsilon + self.added, "the epsilons and deltas of this run and of those before it, added"
@@ -119,7 +129,8 @@ def begin(
     if initial is None or initial == "public":
         return Beginning(Lineage(), already, budget, delta, relation, public=initial is not None)
     each: list[object] = [*initial] if isinstance(initial, list | tuple) else [initial]
-    public, lineage = "public" in each, _lineage_of([one for one in each if one != "public"])
+    runs = [one for one in each if one != "public"]
+    public, lineage, promises = "public" in each, _lineage_of(runs), _promises_of(runs)
     if lineage.others and not public:
         raise SettingError(
             "the starting weights come from other runs too, which were declared to owe nothing to the examples of a "
@@ -138,12 +149,13 @@ def begin(
         relation = "zero-out"
     if not adaptive and not past.filters:
         _refuse_spent(past.price(delta, relation), budget)
-        return Beginning(lineage, (*past.each(), *already), budget, delta, relation, public=public)
+        both = (*past.each(), *already)
+        return Beginning(lineage, both, budget, delta, relation, public=public, promises=promises)
     before = past.price(delta / 2, relation)
     _refuse_spent(before, budget)
     if budget is not None:
         budget = replace(budget, epsilon=budget.epsilon - before.epsilon, delta=delta / 2)
-    return Beginning(lineage, already, budget, delta, relation, apart=before, public=public)
+    return Beginning(lineage, already, budget, delta, relation, apart=before, public=public, promises=promises)
 
 
 def _refuse_spent(before: Price, budget: Budget | None) -> None:
@@ -165,6 +177,13 @@ def _lineage_of(each: Sequence[object]) -> Lineage:
             "with: a Trained or a Run, or a list of them where several runs made the parts"
         )
     return reduce(Lineage.__or__, known)
+
+
+def _promises_of(each: Sequence[object]) -> tuple[Guarantee, ...]:
+    """What the runs state, as far as they do: a `Trained` has it, a `Run` is asked."""
+    found = (getattr(one, "guarantee", None) for one in each)
+    stated = (one() if callable(one) else one for one in found)
+    return tuple(one for one in stated if isinstance(one, Guarantee))
 
 
 def marked(model: nn.Module) -> Lineage:

@@ -383,6 +383,8 @@ def test_reviews_from_text(form, tmp_path, anything_goes):
     assert found.train.y.tolist() == [0, 1]
     assert found.train.x.shape == (2, 80)
     assert found.train.x[:, 0].tolist() == [1, 1]
+    assert found.train.assumes == (imdb.RANKED,), "which words have a number follows from the training texts"
+    assert data.extract(found, "hashed-words").train.assumes == (), "a hash of the texts needs no list"
 
 
 def test_texts_and_ratings(tmp_path):

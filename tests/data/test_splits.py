@@ -1,5 +1,7 @@
 """Splits for attacks share no record; canaries are what they say and are planted by fair coins."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given
@@ -90,3 +92,8 @@ def test_each_canary_is_planted_by_a_fair_coin():
     assert torch.equal(planted.train.x[5:], canaries.x[planted.included])
     assert 200 < int(planted.included.sum()) < 300  # 4.5 standard deviations each way
     assert not torch.equal(planted.included, data.plant(base, canaries, seed=1).included)
+
+
+def test_what_examples_stand_on_they_stand_on_with_canaries_too():
+    base = replace(numbered(5), stands_on=("the features count as public",))
+    assert data.plant(base, numbered(5), seed=0).train.assumes == base.assumes

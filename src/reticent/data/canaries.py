@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Generator, Tensor
@@ -87,4 +87,4 @@ def plant(examples: Examples, canaries: Examples, *, seed: int) -> Planted:
     groups = examples.groups
     if groups is not None:
         groups = torch.cat([groups, int(groups.max()) + 1 + torch.arange(int(included.sum()))])
-    return Planted(Examples(x, y, groups=groups), canaries, included)
+    return Planted(replace(examples, x=x, y=y, groups=groups, texts=None), canaries, included)

@@ -80,6 +80,7 @@ def load_imdb(root: Path) -> Dataset:
             torch.from_numpy(first_words(arrays[f"{part}_ids"], arrays[f"{part}_length"], LENGTH)),
             torch.from_numpy(arrays[f"{part}_label"].astype(np.int64)),
             texts=_whole(arrays, part),
+            stands_on=(RANKED,),
         )
         for part in ("train", "test")
     )

@@ -1,6 +1,7 @@
 """Features: computed once, found again by content, never mixed up, and clear about a full disk."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -220,3 +221,9 @@ def test_a_module_is_taken_in_evaluation_mode_and_left_as_it_was(cache, digits):
 def test_what_mixes_examples_is_refused(cache, digits, mixing, said):
     with pytest.raises(ModelError, match=said):
         data.extract(digits, mixing)
+
+
+def test_images_of_other_colours_are_told_what_the_network_takes(digits):
+    rows = data.Examples(torch.rand(3, 4, 8, 8), torch.tensor([0, 1, 0]))
+    with pytest.raises(DataError, match="1 or 3 colours"):
+        data.extract(replace(digits, train=rows, test=None), "efficientnet-lite0")

@@ -21,7 +21,7 @@ import torch
 import reticent as rt
 from reticent import data
 from reticent.data.loading.opening import from_json, propose_for
-from reticent.data.tables.encoding import read_column
+from reticent.data.tables.encoding import read_column, words_of
 from reticent.data.tables.frames import frame_of
 from reticent.data.tables.proposing import propose
 from reticent.data.tables.schema import Schema
@@ -362,3 +362,7 @@ def test_a_missing_text_has_no_words_and_says_so_where_asked() -> None:
         assert told.encode(absent, {"NA"}) == (0.0,) * 8 + (1.0,)
         assert filled.encode(absent, {"NA"}) == filled.encode("none")
     assert told.encode("a word")[-1] == 0.0
+
+
+def test_lines_of_a_text_end_alike_whoever_wrote_them() -> None:
+    assert words_of("Good film.\r\nBad end") == words_of("good film\nbad end") == ["good", "film", "bad", "end"]

@@ -121,6 +121,8 @@ def _named(name: str, dataset: Dataset) -> Extractor:
     if len(dataset.inputs) != 3:
         raise DataError(f"{name} needs images; inputs of {dataset.name} have the shape {dataset.inputs}")
     if name == LITE0:
+        if dataset.inputs[0] not in (1, 3):
+            raise DataError(f"{name} needs images of 1 or 3 colours; those of {dataset.name} have {dataset.inputs[0]}")
         return efficientnet_lite0()
     if name == "deskew":
         return Deskew()

@@ -22,7 +22,7 @@ NOISY = "noisy"
 _YES, _NO = frozenset({"true", "yes", "t", "y", "1"}), frozenset({"false", "no", "f", "n", "0"})
 _WHOLE = re.compile(r"([+-]?\d+)\.0+")
 _START = datetime(1970, 1, 1)
-_PUNCTUATION = str.maketrans(dict.fromkeys('!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n', " "))
+_PUNCTUATION = str.maketrans(dict.fromkeys('!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n\r', " "))
 
 
 def text_of(cell: object) -> str:

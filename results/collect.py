@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from statistics import fmean
 
+from reticent.experiments.measures import measure
 from reticent.experiments.published import Record, slim, to_lines
 from reticent.experiments.standing import standing
 from reticent.experiments.tables import find_table
@@ -21,10 +22,18 @@ from reticent.report import Spread
 from reticent.report.commands import trained_by
 from reticent.report.papers import Paper
 from reticent.report.papers_markdown import as_table, opening, page, side_by_side
+from reticent.results import Result
 
 HERE = Path(__file__).parent
 PAGES = (HERE / "README.md", HERE.parent / "README.md")
-METHODS = ("methods-fashion-mnist", "methods-mnist", "dpsur-as-claimed", "imdb")
+METHODS = (
+    "methods-fashion-mnist",
+    "methods-mnist",
+    "dpsur-as-claimed",
+    "dpsur-state-coded",
+    "dpsur-state-paid",
+    "imdb",
+)
 CELLS = {
     "best": (str(HERE / "best.toml"), "best"),
     "ablation": (str(HERE / "ablation.toml"), "parts"),
@@ -36,6 +45,20 @@ CELLS = {
 """Experiments by cells: the paper (or file) and table that they are from."""
 
 
+STEPS = ("steps-linear", "steps-networks")
+"""Searches: scored on training examples that were set aside."""
+DENIABILITY = (
+    "accuracy",
+    "rejected",
+    "pooled.auc",
+    "pooled.tpr_at_0.001",
+    "lira.auc",
+    "population.auc",
+    "reference.auc",
+)
+"""What is told of PD-SGD's ablation."""
+
+
 COMMANDS = {
     "handcrafted": 'reproduce handcrafted --table best --cells "*mnist-linear*,*mnist-cnn*" --seeds 3',
     "end-to-end": 'reproduce handcrafted --table best --cells "*mnist-end-to-end*" --seeds 3',
@@ -45,6 +68,11 @@ COMMANDS = {
     "methods-mnist": "compare --config results/methods.toml --data mnist --seeds 3",
     "tempered-sigmoids": 'reproduce dpsur --table 2 --cells "*mnist-ts-eps1" --seeds 3',
     "dpsur-as-claimed": 'reproduce dpsur --table 2 --cells "*mnist-dpsur-eps1" --as-claimed --seeds 3',
+    "dpsur-state-coded": "reproduce results/dpsur-state.toml --table coded --seeds 3",
+    "dpsur-state-paid": "reproduce results/dpsur-state.toml --table paid --cells '*-eps1' --seeds 3",
+    "deniability": "reproduce results/deniability.toml --table ablation --seeds 3",
+    "steps-linear": "reproduce results/steps.toml --table linear",
+    "steps-networks": "reproduce results/steps.toml --table networks",
     "imdb": "compare --config results/imdb.toml --seeds 3",
     "cifar10": "reproduce results/cifar10.toml --table linear --seeds 3",
     "location30": "compare --config results/location30.toml --seeds 3",
@@ -114,6 +142,11 @@ def tables() -> dict[str, str]:
     found["headline"] = as_table(_headline(read("best")))
     if (HERE / "location30-attacks.jsonl").exists():
         found["location30-attacks"] = as_table(_attacks(read("location30-attacks")))
+    if (HERE / "deniability.jsonl").exists():
+        found["deniability"] = as_table(_measured(read("deniability"), DENIABILITY))
+    for name in STEPS:
+        if (HERE / f"{name}.jsonl").exists():
+            found[name] = as_table(_steps(read(name)))
     found["papers"] = opening(papers())
     for paper in papers():
         found |= {f"{paper.name} {table.number}": side_by_side(table) for table in paper.tables if table.main}
@@ -196,6 +229,32 @@ def _defaults(records: list[Record]) -> Iterator[Sequence[str]]:
         )
 
 
+def _measured(records: list[Record], names: Sequence[str]) -> Iterator[Sequence[str]]:
+    """One row for each kind of run, with what its attacks measured."""
+    yield "run", *names, "seeds"
+    rows: dict[str, list[Record]] = {}
+    for record in records:
+        rows.setdefault(record["run"].rsplit("-seed", 1)[0], []).append(record)
+    for name, group in rows.items():
+        results = [Result.from_json(record) for record in group]
+        values = ([measure(what, result) for result in results] for what in names)
+        shown = (
+            "" if None in found else _spread(found, ".3f" if what.endswith(".auc") else ".2f")
+            for what, found in zip(names, values, strict=True)
+        )
+        yield name, *shown, str(len(group))
+
+
+def _steps(records: list[Record]) -> Iterator[Sequence[str]]:
+    """One row for each method and budget: what every step got, the best in bold."""
+    yield "row", "epsilon", "step: accuracy on training examples set aside", "core-minutes"
+    for group in _groups(records):
+        scores = {record["recipe"]["lr"]: 100 * record["accuracy"] for record in group}
+        best = max(scores, key=scores.__getitem__)
+        shown = (f"**{lr:g}: {got:.2f}**" if lr == best else f"{lr:g}: {got:.2f}" for lr, got in sorted(scores.items()))
+        yield group[0]["label"], f"{group[0]['target_epsilon']:g}", ", ".join(shown), _minutes(group)
+
+
 def _attacks(entries: list[Record]) -> Iterator[Sequence[str]]:
     runs = list(dict.fromkeys(entry["run"] for entry in entries))
     yield "attack", *(run.removesuffix("-seed0") for run in runs)
@@ -218,7 +277,7 @@ def _accuracy(group: list[Record]) -> str:
 def _spread(values: list[float], form: str) -> str:
     """A mean, and what the seeds say about it: half of Student's interval from three on."""
     spread = Spread.of(values)
-    half = f" ± {(spread.high - spread.low) / 2:.2f}" if len(values) > 1 else ""
+    half = f" ± {(spread.high - spread.low) / 2:{form.lstrip('+')}}" if len(values) > 1 else ""
     return f"{spread.mean:{form}}{half}"
 
 

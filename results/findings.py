@@ -6,6 +6,7 @@ findings.toml has sentences as templates. What stands in braces is asked of the 
                                        accuracy, least or most (percent), gain or loss (points to DP-SGD, seed by
                                        seed), epsilon, claimed or minutes
     {attack FILE RUN ATTACK FORMAT}    the AUC of an attack
+    {mean FILE RUN MEASURE FORMAT}     the mean over seeds of what runs and their attacks measured (pooled.auc)
     {printed PAPER PLACE CELL FORMAT}  what a paper prints (PLACE: table-2); claimed or proved: what we got there
     {A minus B FORMAT}                 a difference
     {count PAPER WHAT}                 how many of a paper's numbers are printed, entered, run, near_own ...
@@ -24,8 +25,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from reticent.experiments.measures import measure
 from reticent.experiments.standing import standing
 from reticent.report.papers import Paper, PaperNumber
+from reticent.results import Result
 
 HERE = Path(__file__).parent
 NUMBER = re.compile(r"\d+\.\d+|\d+(?:,\d+)?(?= points| %)|\d+ to \d+")
@@ -82,6 +85,9 @@ def _value(query: list[str]) -> float:
     match query:
         case ["attack", file, run, attack]:
             return next(r["auc"] for r in _records(file) if (r["run"], r["attack"]) == (run, attack))
+        case ["mean", file, run, what]:
+            some = [Result.from_json(r) for r in _records(file) if r["run"].rsplit("-seed", 1)[0] == run]
+            return fmean(value for result in some if (value := measure(what, result)) is not None)
         case [("printed" | "claimed" | "proved") as which, paper, place, cell]:
             number = _number(paper, place, cell)
             ours = {"claimed": number.claimed, "proved": number.proved}.get(which)

@@ -10,15 +10,17 @@ reticent reproduce handcrafted --table best --cells "*mnist-linear*,*mnist-cnn*"
 reticent reproduce handcrafted --table best --cells "*mnist-end-to-end*" --seeds 3 --out "$out/end-to-end"
 reticent reproduce results/best.toml --table best --seeds 3 --out "$out/best"
 reticent reproduce results/ablation.toml --table parts --seeds 3 --out "$out/ablation"
-for table in linear networks; do
-    reticent reproduce results/steps.toml --table "$table" --seeds 1 --out "$out/steps-$table"
-done
+reticent reproduce results/steps.toml --table linear --out "$out/steps-linear"
+reticent reproduce results/steps.toml --table networks --out "$out/steps-networks"
 python results/steps.py "$out"
 for data in fashion-mnist mnist; do
     reticent compare --config results/methods.toml --data "$data" --seeds 3 --out "$out/methods-$data"
 done
 reticent reproduce dpsur --table 2 --cells "*mnist-ts-eps1" --seeds 3 --out "$out/tempered-sigmoids"
 reticent reproduce dpsur --table 2 --cells "*mnist-dpsur-eps1" --as-claimed --seeds 3 --out "$out/dpsur-as-claimed"
+reticent reproduce results/dpsur-state.toml --table coded --seeds 3 --out "$out/dpsur-state-coded"
+reticent reproduce results/dpsur-state.toml --table paid --cells '*-eps1' --seeds 3 --out "$out/dpsur-state-paid"
+reticent reproduce results/deniability.toml --table ablation --seeds 3 --out "$out/deniability"
 reticent compare --config results/imdb.toml --seeds 3 --out "$out/imdb"
 reticent reproduce results/cifar10.toml --table linear --seeds 3 --out "$out/cifar10"
 reticent compare --config results/location30.toml --seeds 3 --out "$out/location30"

@@ -1,4 +1,4 @@
-"""The best of the steps of steps.toml: `python results/steps.py OUT` reads the runs, prints and writes (steps.json) it.
+"""The best of the steps of steps.toml: `python results/steps.py OUT` reads the runs and prints it.
 
 A step is chosen for each row and budget, and one for a method on all linear rows together: the best mean. A best step
 at the end of what was tried is marked: the search should go on there.
@@ -13,7 +13,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-HERE = Path(__file__).parent
 Scores = dict[float, float]
 """Accuracy in percent on the examples set aside, by step."""
 
@@ -52,6 +51,5 @@ def chosen(scores: Scores) -> dict[str, Any]:
 if __name__ == "__main__":
     found = read(Path(sys.argv[1]))
     answer = {row: chosen(scores) for row, scores in (found | together(found)).items() if scores}
-    (HERE / "steps.json").write_text(json.dumps(answer, indent=1) + "\n")
     for row, best in answer.items():
         print(f"{row:<36} lr {best['lr']:<8g} {best['accuracy']:.2f} %{'  (at the end)' if best['at_the_end'] else ''}")

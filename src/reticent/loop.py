@@ -50,6 +50,8 @@ class Loop:
                 diagnostics.settled(attempts=tried, kept=outcome.kept)
         if outcome.noise_multiplier is not None:
             lasting = replace(lasting, noise_multiplier=outcome.noise_multiplier)
+        if outcome.max_grad_norm is not None:
+            lasting = replace(lasting, max_grad_norm=outcome.max_grad_norm)
         return standing.after(kept=outcome.kept, settings=lasting)
 
     def _candidate(self, settings: RoundSettings, standing: Standing, number: int, *, hidden: bool) -> Outcome:
@@ -60,7 +62,8 @@ class Loop:
             query = method.query(task, method.bound, settings)
             sealed = vault.ask(query, draw)
             released = vault.release(sealed, method.noise(settings.noise_multiplier))
-            task.flat.set_grad(method.direction.apply(released, settings))
+            gradient = released[: len(task.flat.vector)]  # what a query answers beside it is for the gate
+            task.flat.set_grad(method.direction.apply(gradient, settings))
             self.optimizer.step()
             if self.scheduler is not None:
                 self.scheduler.step()

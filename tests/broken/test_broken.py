@@ -10,6 +10,8 @@ import broken_checks
 import broken_mutants
 import budget_checks
 import budget_mutants
+import clip_checks
+import clip_mutants
 import file_checks
 import file_mutants
 import guard_checks
@@ -40,6 +42,7 @@ KINDS = (
     (people_checks, people_mutants),
     (ahead_checks, ahead_mutants),
     (rank_checks, rank_mutants),
+    (clip_checks, clip_mutants),
 )
 MUTANTS = [mutant for _, mutants in KINDS for mutant in mutants.MUTANTS]
 CHECKS = [check for checks, _ in KINDS for check in checks.CHECKS]

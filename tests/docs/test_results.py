@@ -56,9 +56,9 @@ def test_no_epsilon_stands_there_that_is_not_proved(path: Path) -> None:
 
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: path.stem)
 def test_nothing_was_tuned_on_the_test_examples(path: Path) -> None:
-    """A reported run is scored on the test examples and a tuning run on others: none of the latter is reported."""
+    """A reported run is scored on the test examples and a tuning run on others: searches have files of their own."""
     for line in path.read_text().splitlines():
-        assert "validation" not in json.loads(line)["recipe"]
+        assert ("validation" in json.loads(line)["recipe"]) == path.stem.startswith("steps-")
 
 
 def test_the_commands_are_those_of_the_script(collect: ModuleType) -> None:

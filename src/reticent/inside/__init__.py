@@ -10,6 +10,7 @@ from reticent.inside.mechanisms import AcceptanceCoin, GaussianNoise, Mechanism
 from reticent.inside.pd_sgd import AsItIs, BatchGradient, Deniable, FixedNoise, Partition
 from reticent.inside.persons import Persons, by_person
 from reticent.inside.probe import Opening, Probe
+from reticent.inside.quantile import CountedSum
 from reticent.inside.queries import GradientSum, LossChange, LossGain, Query
 from reticent.inside.randomness import Randomness
 from reticent.inside.right_answers import RightAnswers
@@ -28,6 +29,7 @@ __all__ = [
     "Bound",
     "ByNorm",
     "Clip",
+    "CountedSum",
     "Deniable",
     "Draw",
     "Drawn",

@@ -79,15 +79,19 @@ class GradientSum:
 
     def answer(self, drawn: Drawn) -> Tensor:
         """Add up the gradients, each with the weight that its norm earns."""
+        return self.total(drawn, self._weigh)
+
+    def total(self, drawn: Drawn, weigh: Callable[[Tensor], Tensor]) -> Tensor:
+        """The gradients added up, each with the weight that it is given for its norm."""
         task, running = self.task, Running(self.task.flat)
 
-        def weigh(found: Tensor) -> Tensor:
+        def begun(found: Tensor) -> Tensor:
             running.begin()
-            return self._weigh(found)
+            return weigh(found)
 
         for batch in drawn.batches():
             limit = at_once(examples_in(batch), task.max_physical_batch_size, rows_each(batch))
-            norms_and_sum(task.model, task.loss, batch, weigh, max_physical_batch_size=limit, into=running.views)
+            norms_and_sum(task.model, task.loss, batch, begun, max_physical_batch_size=limit, into=running.views)
         total = running.sum()
         if not torch.isfinite(total).all():
             raise ModelError(
@@ -97,6 +101,7 @@ class GradientSum:
         return total
 
     def _weigh(self, found: Tensor) -> Tensor:
+        """The weights that the bound gives for these norms, cut to what it promises."""
         weights = enforced(self.bound, found, self.settings)
         if self.task.diagnostics is not None:
             self.task.diagnostics.saw(found, weights)

@@ -11,6 +11,7 @@ from reticent.outside.dpsur import NoisyTest, Selective, SmoothTest
 from reticent.outside.gates import Charge, Claiming, Gate, Open, Outcome, Proof, Proposal, Releases
 from reticent.outside.noise_decay import ExponentialDecay, NoiseDecay, PolynomialDecay, StepDecay, TimeDecay
 from reticent.outside.pd_sgd import PlausibleDeniability, RandomRejection
+from reticent.outside.quantile import QuantileClip
 from reticent.outside.sa_dpsgd import Annealed, PrivateAnswer, PublicHoldout
 from reticent.outside.trial import Trial
 
@@ -38,6 +39,7 @@ __all__ = [
     "Proof",
     "Proposal",
     "PublicHoldout",
+    "QuantileClip",
     "RandomRejection",
     "Releases",
     "Selective",

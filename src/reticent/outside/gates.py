@@ -60,6 +60,8 @@ class Outcome:
     """Where the parameters go instead of where the optimizer put them."""
     noise_multiplier: float | None = None
     """The noise of the rounds to come, where it changes; public."""
+    max_grad_norm: float | None = None
+    """The clip norm of the rounds to come, where it changes; public."""
     state_stays: bool = False
     """Whether the optimizer remembers a dropped candidate's gradient; only where every attempt is charged in full."""
 

@@ -35,8 +35,10 @@ def _counts(counts: PaperCounts) -> list[str]:
 
 
 def side_by_side(table: PaperTable) -> str:
-    """A table as the paper prints it."""
-    return as_table(laid_out(table))
+    """A table as the paper prints it, without the rows that nobody has run; the page of the paper has those too."""
+    run = {_row(number) for number in table.numbers if number.proved is not None or number.claimed is not None}
+    head, *rows = laid_out(table)
+    return as_table([head, *(row for row in rows if row[0] in run)])
 
 
 def laid_out(table: PaperTable) -> list[list[str]]:

@@ -27,8 +27,9 @@ def wanted(source: Path = SOURCE) -> set[str]:
 def missing(folder: Path) -> list[str]:
     """What is missing in the wheel and the sdist of a folder, and what is there that should not be."""
     (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
-    in_wheel = set(zipfile.ZipFile(wheel).namelist())
-    in_sdist = {name.partition("/")[2] for name in tarfile.open(sdist).getnames()}
+    with zipfile.ZipFile(wheel) as opened, tarfile.open(sdist) as unpacked:
+        in_wheel = set(opened.namelist())
+        in_sdist = {name.partition("/")[2] for name in unpacked.getnames()}
     wrong = [f"{wheel.name}: no {name}" for name in sorted(wanted() - in_wheel)]
     wrong += [f"{sdist.name}: no {name}" for name in sorted({f"src/{name}" for name in wanted()} - in_sdist)]
     wrong += [f"{sdist.name}: no {name}" for name in BESIDE if name not in in_sdist]

@@ -1,8 +1,8 @@
 """The wheel, installed into an environment of its own: `python -m tools.fresh DIST FOLDER` runs the demo there.
 
-Dependencies are those of the environment that runs this, lent by a path file, since a second torch would take minutes; so it
-shows that the wheel is whole and needs nothing of the sources, not that its list of dependencies is. `--whole` installs
-these too.
+Dependencies are those of the environment that runs this, lent by a path file, since a second torch would take minutes:
+it shows that the wheel is whole and needs nothing of the sources, not that its list of dependencies is. `--whole`
+installs these too.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ def fresh(dist: Path, folder: Path, *, whole: bool) -> None:
     empty = folder / "empty"
     empty.mkdir()
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    said = subprocess.run([python, "-c", WHERE], cwd=empty, env=clean, check=True, capture_output=True, text=True).stdout
+    said = subprocess.run(
+        [python, "-c", WHERE], cwd=empty, env=clean, check=True, capture_output=True, text=True
+    ).stdout
     print(said, end="")
     if not Path(said.split(maxsplit=1)[1].strip()).is_relative_to((folder / "env").resolve()):
         sys.exit("the sources were imported, not the wheel")

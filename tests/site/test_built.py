@@ -45,17 +45,16 @@ def read(page: Path) -> Read:
 
 
 def broken(page: Path) -> Iterator[str]:
+    """Links within the site that lead nowhere; those to elsewhere are not followed."""
     for link in read(page).links:
         parts = urlsplit(link)
         if parts.scheme or parts.netloc:
-            if not (parts.scheme in ("https", "mailto") and page != SITE):
-                yield link
             continue
         target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
         target = target / "index.html" if target.is_dir() else target
         if not target.exists():
             yield link
-        elif target.suffix == ".html" and unquote(parts.fragment) not in read(target).places | {"__codelineno"}:
+        elif target.suffix == ".html" and unquote(parts.fragment) not in read(target).places:
             yield link
 
 
@@ -85,7 +84,7 @@ def test_the_notebooks_are_there_with_what_they_print() -> None:
         book = json.loads((SITE / notebooks.place(page)).read_text())
         code = [cell for cell in book["cells"] if cell["cell_type"] == "code"]
         assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
-        assert any("proved (PLD)" in json.dumps(cell["outputs"]) or cell["outputs"] for cell in code)
+        assert any(cell["outputs"] for cell in code)
 
 
 @pytest.fixture

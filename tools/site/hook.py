@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterator
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files, InclusionLevel
@@ -14,22 +14,32 @@ WRITTEN = {"settings.md": reference.settings, "command-line.md": reference.comma
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Leave out of the navigation what is not there, and put in a page for each room of the reference."""
-    rooms = reference.reference()
-    there = {links.place(page) for page in links.pages()} | set(WRITTEN) | set(rooms)
-    front = "reference/index.md"
-    config.nav = _kept(config.nav, there, [front, *sorted(set(rooms) - {front})])
+    """Leave out of the navigation what is not there; a line that ends with "/" is all else that is in the folder."""
+    there = {links.place(page) for page in links.pages()} | set(WRITTEN) | set(reference.reference())
+    config.nav = _kept(config.nav, sorted(there), set(_leaves(config.nav)))
     return config
 
 
-def _kept(entry: object, there: set[str], rooms: list[str]) -> object:
-    if isinstance(entry, list):
-        return [kept for kept in (_kept(part, there, rooms) for part in entry) if kept]
+def _leaves(entry: object) -> Iterator[str]:
+    if isinstance(entry, str):
+        yield entry
+    for part in entry.values() if isinstance(entry, dict) else entry if isinstance(entry, list) else ():
+        yield from _leaves(part)
+
+
+def _kept(entry: object, there: list[str], named: set[str]) -> object:
     if isinstance(entry, dict):
-        return {name: kept for name, part in entry.items() if (kept := _kept(part, there, rooms))}
-    if entry == "reference/":
-        return [{"reticent" if "index" in room else Path(room).stem: room} for room in rooms]
+        return {name: kept for name, part in entry.items() if (kept := _kept(part, there, named))}
+    if isinstance(entry, list):
+        parts = (
+            _rest(part, there, named) if str(part).endswith("/") else [_kept(part, there, named)] for part in entry
+        )
+        return [part for some in parts for part in some if part]
     return entry if entry in there else None
+
+
+def _rest(folder: str, there: list[str], named: set[str]) -> list[object]:
+    return [page for page in there if page.startswith(folder) and page not in named]
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

@@ -1,4 +1,4 @@
-"""Links as they are written for the repository, turned into those of the site; files that pages link to are shown too."""
+"""Links of the repository, turned into those of the site; files that pages link to are shown too."""
 
 from __future__ import annotations
 

@@ -105,10 +105,10 @@ def settings() -> str:
     values = Recipe().to_json()
     parts = [
         "# Every setting",
-        "On the command line (`--epsilon 3`, or `--set average_last=0.2` where there is no option of the name), or in a "
-        "TOML file that `--config` names. `reticent settings METHOD --data NAME` prints the same, with the values for a "
-        'dataset. "By the rule" is [from public numbers alone](choosing.md#the-rule). In Python: [every option of '
-        "`rt.fit`](fit.md).",
+        "On the command line (`--epsilon 3`, or `--set average_last=0.2` where there is no option of the name), or in "
+        "a TOML file that `--config` names. `reticent settings METHOD --data NAME` prints the same, with the values "
+        'for a dataset. "By the rule" is [from public numbers alone](choosing.md#the-rule). In Python: '
+        "[every option of `rt.fit`](fit.md).",
         _table([(name, says, values[name]) for name, says in SAYS.items()]),
     ]
     for method in catalogue.names():
@@ -143,8 +143,14 @@ def command_line() -> str:
         parts += [f"## {' '.join(words)}", _cell((command.help or "").split("\f")[0])]
         rows = []
         for option in command.params:
-            named = getattr(option, "opts", [option.name]) if option.param_type_name == "option" else [option.name.upper()]
-            default = option.default if isinstance(option.default, (str, int, float)) and option.default is not False else None
+            named = (
+                getattr(option, "opts", [option.name]) if option.param_type_name == "option" else [option.name.upper()]
+            )
+            default = (
+                option.default
+                if isinstance(option.default, (str, int, float)) and option.default is not False
+                else None
+            )
             rows.append((" ".join(named), getattr(option, "help", None) or "", default))
         rows = [row for row in rows if row[0] != "--help"]
         parts += [_table(rows).replace("| setting |", "| option |", 1)] if rows else []

@@ -41,9 +41,9 @@ browse: docs                 ## every page of it in a browser, every link, every
 	$(BIN)/pytest -m slow tests/site --timeout 600
 
 dist: .venv/.ready           ## the wheel and the sdist, in dist/, with what they must hold
-	$(BIN)/pip install --quiet --constraint constraints.txt build
+	$(BIN)/pip install --quiet --constraint constraints.txt build 'setuptools>=77'
 	rm -rf dist build/lib build/bdist.*
-	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m build --quiet --no-isolation --outdir dist
 	$(BIN)/python -m tools.dist dist
 
 fresh: dist                  ## the wheel in an environment of its own, away from the sources, and the demo there
@@ -71,4 +71,4 @@ audit-dependencies: .venv/.ready  ## known vulnerabilities of what constraints.t
 	grep -v '^torch==' constraints.txt | .venv-audit/bin/pip-audit --no-deps --disable-pip --requirement /dev/stdin
 
 clean:
-	rm -rf .venv .venv-audit .mypy_cache .ruff_cache .hypothesis build
+	rm -rf .venv .venv-audit .mypy_cache .ruff_cache .hypothesis build dist

@@ -52,9 +52,7 @@ def broken(page: Path) -> Iterator[str]:
             continue
         target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
         target = target / "index.html" if target.is_dir() else target
-        if not target.exists():
-            yield link
-        elif target.suffix == ".html" and unquote(parts.fragment) not in read(target).places:
+        if not target.exists() or (target.suffix == ".html" and unquote(parts.fragment) not in read(target).places):
             yield link
 
 

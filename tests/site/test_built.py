@@ -85,13 +85,29 @@ def test_the_notebooks_are_there_with_what_they_print() -> None:
         assert any(cell["outputs"] for cell in code)
 
 
+class Served(http.server.SimpleHTTPRequestHandler):
+    """The site; what is searched is sent whole once and then empty, since every page reads it, for seconds."""
+
+    searched = 0
+
+    def do_GET(self) -> None:
+        if not self.path.endswith("/search_index.json"):
+            return super().do_GET()
+        index = json.loads((SITE / "search" / "search_index.json").read_text())
+        index["docs"] = [] if Served.searched else index["docs"]
+        Served.searched += 1
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps(index).encode())
+        return None
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
 @pytest.fixture
 def address() -> Iterator[str]:
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(SITE)))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Served, directory=str(SITE)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/"
     server.shutdown()

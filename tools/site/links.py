@@ -75,5 +75,6 @@ def linked() -> set[Path]:
 
 
 def as_a_page(path: Path) -> str:
-    """A file of code as a page."""
-    return f"# `{path.relative_to(ROOT).as_posix()}`\n\n````{LANGUAGES[path.suffix]}\n{path.read_text()}````\n"
+    """A file of code as a page; who searches looks for words, not for code."""
+    name, language = path.relative_to(ROOT).as_posix(), LANGUAGES[path.suffix]
+    return f"---\nsearch: {{ exclude: true }}\n---\n# `{name}`\n\n````{language}\n{path.read_text()}````\n"

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from hypothesis import settings
+from tests import quick
 from torch import Tensor
 
+from reticent.audits import verdict
 from reticent.experiments.compare import Compared, Comparison, compare
 from reticent.experiments.job import Job
 from reticent.results import Result
@@ -17,6 +20,13 @@ from reticent.results import Result
 # A loaded machine must not turn a property red: nothing here is about time.
 settings.register_profile("reticent", deadline=None)
 settings.load_profile("reticent")
+quick.load_everything()
+gc.disable()  # what is imported and collected stays: to look through it again and again takes seconds
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)
@@ -31,6 +41,15 @@ def blobs() -> tuple[Tensor, Tensor]:
     rng = torch.Generator().manual_seed(1)
     y = torch.arange(200) % 2
     return torch.randn(200, 4, generator=rng) + 3.0 * y[:, None], y
+
+
+@pytest.fixture
+def one_probe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An audit asks the quickest of the probes alone: that it asks all, and they find what they must, is not its point.
+
+    That is tested in tests/audits/test_verdict.py, in tests/broken, and by the other audits of tests/cli.
+    """
+    monkeypatch.setattr(verdict, "PROBES", {"ledger": verdict.PROBES["ledger"]})
 
 
 class Seen:

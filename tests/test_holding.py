@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
 import torch
+from tests import quick
 from torch import Tensor, nn
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
@@ -39,12 +40,15 @@ def a_run(folder: Path, pair: Pair, method: rt.methods.Method | None = None, **s
 
 
 def test_another_process_is_refused_while_the_first_lives(tmp_path: Path) -> None:
-    first = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert first.stdin is not None
-    assert first.stdout is not None
-    assert first.stdout.readline() == "ready\n"
+    (asked, ask), (told, tell) = os.pipe(), os.pipe()
+    with open(asked) as stdin, open(ask, "w"), open(told) as stdout:
+        with open(tell, "w") as says:
+            first = quick.begin(SCRIPT, tmp_path, files=(stdin, says))
+        assert stdout.readline() == "ready\n"
+        refused_while_it_lives(first, tmp_path)
+
+
+def refused_while_it_lives(first: BaseProcess, folder: Path) -> None:
     torch.manual_seed(0)
     net = nn.Linear(4, 2)
     pair = torch.randn(200, 4), torch.arange(200) % 2
@@ -53,14 +57,12 @@ def test_another_process_is_refused_while_the_first_lives(tmp_path: Path) -> Non
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
         method = rt.methods.dpsgd(noise_multiplier=1.0)
         settings = {"batch_size": 50, "rounds": 5, "delta": 1e-5}
-        return rt.Run(net, optimizer, pair, method=method, folder=tmp_path, resume=True, **settings)
+        return rt.Run(net, optimizer, pair, method=method, folder=folder, resume=True, **settings)
 
     with pytest.raises(ResumeError, match=f"in use by process {first.pid}"):
         second()
     first.kill()
-    first.wait()
-    first.stdin.close()
-    first.stdout.close()
+    first.join()
     run = second()
     list(run)
     assert run.number == 5, "the lock of a process that is gone holds nobody up"

@@ -6,8 +6,6 @@ import json
 import multiprocessing
 import random
 import shutil
-import subprocess
-import sys
 import time
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -16,6 +14,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests import quick
 from torch import nn
 
 import reticent as rt
@@ -185,7 +184,7 @@ def test_a_full_disk_is_a_clear_error_and_the_old_checkpoint_stays(tmp_path: Pat
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
         "write(pathlib.Path(sys.argv[1]), {'big': torch.zeros(10000)})\n"
     )
-    done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=False)
+    done = quick.run(script, path)
     assert done.returncode != 0
     assert "cannot write" in done.stderr
     assert read(path) == {"number": 1}

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from soak.damage import soak_damage
 from soak.disk import Disk
+from soak.faults import METHODS
 from soak.fuzzing import Reader, problem, soak_fuzz
 from soak.readers import readers
+from tests import quick
 
 ROOT = Path(__file__).parents[1]
 
@@ -39,25 +39,11 @@ def test_no_damaged_file_is_loaded(every: tuple[Path, list[Reader]]) -> None:
 
 def test_nothing_is_lost_or_doubled_by_a_fault_or_a_race() -> None:
     """In a process of its own, which forks: one that has computed may not be forked."""
-    words = [
-        sys.executable,
-        "-m",
-        "soak",
-        "--share",
-        "0.02",
-        "--only",
-        "races,faults",
-        "--methods",
-        "dpsgd",
-    ]
-    said = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False, env=_paths())
+    words = ["--share", "0.02", "--only", "races,faults", "--methods", "dpsgd"]
+    said = quick.run(quick.MODULE, "soak", *words, where=ROOT)
     assert said.returncode == 0, said.stdout + said.stderr
     assert "races: 5 cases, 0 wrong" in said.stdout
-    assert "faults: 5 cases, 0 wrong" in said.stdout
-
-
-def _paths() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    assert f"faults: {-(-50 // len(METHODS))} cases, 0 wrong" in said.stdout, "a fiftieth of 2,500, for one method"
 
 
 def test_the_fuzzer_sees_a_traceback(tmp_path: Path) -> None:

@@ -72,6 +72,7 @@ def seeded(answer: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in answer.items() if name != "planted"} | {"findings": findings}
 
 
+@pytest.mark.usefixtures("one_probe")
 def test_audit_run_finds_what_the_command_finds(run: Path) -> None:
     told: list[rt.audits.Finding] = []
     report = rt.audits.audit_run(run, runs=20, canaries=100, seed=0, tell=told.append)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from spenders import NOISE, Careless, reopened
+from tests import quick
 
 from reticent.accounting import Gaussian
 from reticent.accounting.renyi.conversions import overhead
@@ -32,8 +31,9 @@ def test_eight_processes_and_two_hundred_runs_overspend_nothing(place: str) -> N
     dataset = room_for(ROOM, place, "many")
     program = str(Path(__file__).parent / "spenders.py")
     words = [place, "many", str(PROCESSES), str(RUNS // PROCESSES)]
-    said = subprocess.run([sys.executable, program, *words], capture_output=True, text=True, check=True).stdout
-    passed = [int(word) for word in said.split()]
+    said = quick.run(quick.SCRIPT, program, *words)
+    assert said.returncode == 0, said.stderr
+    passed = [int(word) for word in said.stdout.split()]
     assert len(passed) == PROCESSES
     assert sum(passed) == ROOM  # every one that fits, and none more
     assert len(dataset.history()) == ROOM

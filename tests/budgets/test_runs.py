@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
+from tests import quick
 from torch import Tensor, nn
 
 import reticent as rt
@@ -213,8 +212,7 @@ run.step()
 
 
 def test_killed_between_its_charge_and_the_first_release(dataset: DatasetBudget, tmp_path: Path) -> None:
-    words = [sys.executable, "-c", KILLED, str(dataset.database), str(tmp_path)]
-    assert subprocess.run(words, check=False).returncode == -signal.SIGKILL
+    assert quick.run(KILLED, dataset.database, tmp_path).returncode == -signal.SIGKILL
     (charged,) = dataset.history()
     assert (charged.state, charged.used) == ("spent", None)
     assert dataset.share() > 0  # nobody gives it back without proof

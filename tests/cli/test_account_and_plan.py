@@ -174,13 +174,12 @@ def test_plans() -> None:
 
 def test_a_plan_of_decaying_noise_is_never_above_its_budget() -> None:
     """Once `plan` counted an epoch's rounds in a way of its own, and the run it planned cost 2.0086."""
-    for size, batch, epochs in ((60000, 2048, 30), (61234, 1999, 27)):
-        for schedule in ("time", "exponential", "step", "polynomial"):
-            shared = ["--method", "noise_decay", *settings(schedule=schedule), "--delta", "1e-5"]
-            sizes = words(data_size=size, batch_size=batch, epochs=epochs)
-            planned = ask("plan", *shared, *sizes, *words(epsilon=2))
-            cost = ask("account", *shared, *sizes, *words(noise_multiplier=planned["noise_multiplier"]))
-            assert cost["epsilon"] == planned["guarantee"]["epsilon"] <= 2.0
+    sizes = words(data_size=61234, batch_size=1999, epochs=27)
+    for schedule in ("time", "exponential", "step", "polynomial"):
+        shared = ["--method", "noise_decay", *settings(schedule=schedule), "--delta", "1e-5"]
+        planned = ask("plan", *shared, *sizes, *words(epsilon=2))
+        cost = ask("account", *shared, *sizes, *words(noise_multiplier=planned["noise_multiplier"]))
+        assert cost["epsilon"] == planned["guarantee"]["epsilon"] <= 2.0
 
 
 def test_what_cannot_be_planned_is_named() -> None:

@@ -97,12 +97,14 @@ def test_what_a_planted_bug_did_is_not_kept_as_an_audit_of_the_run(run: Path, tm
     assert stored(tmp_path / "run" / "private" / "audit.json")["name"] == "one step"
 
 
+@pytest.mark.usefixtures("one_probe")
 def test_an_audit_of_a_run_that_proves_nothing_is_kept_as_strict_json(tmp_path: Path) -> None:
     train(Recipe(data="digits", method="pd_sgd", epochs=1, seed=0), tmp_path)
     ask("audit", str(tmp_path), "--runs", "20", "--canaries", "0", "--seed", "0")
     assert stored(tmp_path / "private" / "audit.json")["findings"][0]["figures"]["card"] is None
 
 
+@pytest.mark.usefixtures("one_probe")
 def test_a_ledger_that_costs_more_than_the_card_says_is_contradicted(run: Path, tmp_path: Path) -> None:
     for name in ("result.json", "ledger.jsonl"):
         (tmp_path / name).write_bytes((run / name).read_bytes())

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
-import subprocess
-import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import quick
 from typer.testing import CliRunner, Result
 
 from reticent.accounting.ledger import read_entries
@@ -138,23 +139,36 @@ def test_private_diagnostics_need_a_word_and_are_marked(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", "from reticent.cli import main; main()", "train", "--data", "digits"]
-    command += ["--noise-multiplier", "1", "--epochs", "2000", "--out", str(tmp_path / "run")]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    words = ["train", "--data", "digits", "--noise-multiplier", "1", "--epochs", "2000", "--out", tmp_path / "run"]
     ledger = tmp_path / "run" / "ledger.jsonl"
-    while not (ledger.exists() and ledger.stat().st_size) and process.poll() is None:
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "goes on from here" in told
+    with open(os.devnull) as nothing, (tmp_path / "told").open("w+") as told:
+        process = quick.begin(quick.COMMAND, *words, files=(nothing, told, told))
+        while not (ledger.exists() and ledger.stat().st_size) and process.is_alive():
+            time.sleep(0.05)
+        assert process.pid
+        os.kill(process.pid, signal.SIGINT)
+        process.join()
+    assert process.exitcode == 130
+    assert "goes on from here" in (tmp_path / "told").read_text()
 
 
 def test_two_at_once_in_one_folder_take_turns(tmp_path: Path) -> None:
     """Both would write each line of the ledger."""
-    command = [sys.executable, "-c", "from reticent.cli import main; main()", "train", "--data", "digits", "--resume"]
-    command += ["--noise-multiplier", "1", "--epochs", "3", "--seed", "0", "--out", str(tmp_path / "run"), "--json"]
-    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    answers = [json.loads(process.communicate(timeout=120)[0]) for process in both]
+    words = [
+        "train",
+        "--data",
+        "digits",
+        "--resume",
+        "--noise-multiplier",
+        "1",
+        "--epochs",
+        "3",
+        "--seed",
+        "0",
+        "--json",
+    ]
+    with ThreadPoolExecutor() as two:
+        both = list(two.map(lambda _: quick.run(quick.COMMAND, *words, "--out", tmp_path / "run"), range(2)))
+    answers = [json.loads(done.stdout) for done in both]
     assert answers[0] == answers[1]
     assert len(read_entries(tmp_path / "run" / "ledger.jsonl")) == answers[0]["rounds"]

@@ -6,8 +6,6 @@ import gzip
 import io
 import pickle
 import struct
-import subprocess
-import sys
 import tarfile
 import zipfile
 import zlib
@@ -16,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests import quick
 from torch import nn
 
 from reticent import data
@@ -70,13 +69,8 @@ def test_a_hostile_pickle_does_not_end_the_process() -> None:
         "    try: unpickle_arrays(bytes.fromhex(line)); print('opened')\n"
         "    except DataError: print('refused')\n"
     )
-    said = subprocess.run(
-        [sys.executable, "-c", program],
-        input="\n".join(raw.hex() for raw in HOSTILE.values()) + "\n",
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    said = quick.run(program, given="\n".join(raw.hex() for raw in HOSTILE.values()) + "\n")
+    assert said.returncode == 0, said.stderr
     assert said.stdout.split() == ["refused"] * len(HOSTILE)
 
 

@@ -4,14 +4,13 @@ import copy
 import hashlib
 import os
 import pickle
-import subprocess
-import sys
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 import torch
 from randomgen import AESCounter
+from tests import quick
 from torch import Tensor, nn
 
 import reticent as rt
@@ -150,7 +149,7 @@ assert randomness.state()["key"] == key
 
 
 def test_a_forked_process_has_forgotten_the_key() -> None:
-    done = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, check=False)
+    done = quick.run(FORK)
     assert done.returncode == 0, done.stderr
 
 

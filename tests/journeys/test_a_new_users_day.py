@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import torch
 from PIL import Image
+from tests import quick
 from torch import Tensor, nn
 
 import reticent as rt
@@ -24,8 +25,7 @@ Look = Callable[[Path], str]
 
 def reticent(*words: object, where: Path) -> str:
     """The command as a user types it; what it answers on stdout."""
-    command = [sys.executable, "-c", "from reticent.cli import main; main()", *map(str, words)]
-    done = subprocess.run(command, cwd=where, capture_output=True, text=True, check=False)
+    done = quick.run(quick.COMMAND, *words, where=where)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     return done.stdout
@@ -123,8 +123,7 @@ def test_a_number_to_predict(tmp_path: Path, look: Look) -> None:
 
 def test_killed_and_resumed(tmp_path: Path) -> None:
     """kill -9 in the middle, then the same script again: it ends as if nothing had happened."""
-    script = tmp_path / "mine.py"
-    script.write_text(
+    script = (
         "import sys, torch, reticent as rt\n"
         "torch.manual_seed(0)\n"
         "x, y = torch.randn(600, 6), torch.randint(0, 2, (600,))\n"
@@ -134,15 +133,18 @@ def test_killed_and_resumed(tmp_path: Path) -> None:
         "                 folder=sys.argv[1], resume=True)\n"
         "print(trained.guarantee.epsilon, [float(p.sum()) for p in model.parameters()])\n"
     )
-    alone = subprocess.run([sys.executable, script, tmp_path / "alone"], capture_output=True, text=True, check=True)
-    begun = subprocess.Popen([sys.executable, script, tmp_path / "killed"], stdout=subprocess.PIPE, text=True)
-    assert begun.stdout is not None
-    for _ in range(40):
-        begun.stdout.readline()
-    os.kill(begun.pid, signal.SIGKILL)
-    begun.wait()
-    begun.stdout.close()
-    resumed = subprocess.run([sys.executable, script, tmp_path / "killed"], capture_output=True, text=True, check=True)
+    alone = quick.run(script, tmp_path / "alone")
+    told, tell = os.pipe()
+    with open(told) as said:
+        with open(tell, "w") as says, open(os.devnull) as nothing:
+            begun = quick.begin(script, tmp_path / "killed", files=(nothing, says))
+        for _ in range(40):
+            said.readline()
+        begun.kill()
+        begun.join()
+    assert begun.exitcode == -signal.SIGKILL
+    resumed = quick.run(script, tmp_path / "killed")
+    assert (alone.returncode, resumed.returncode) == (0, 0), alone.stderr + resumed.stderr
     assert resumed.stdout.splitlines()[-1] == alone.stdout.splitlines()[-1]
     assert rt.verify(tmp_path / "killed").ok
 
@@ -174,7 +176,6 @@ def test_an_edited_certificate_is_found_out(tmp_path: Path) -> None:
     assert "certificate" in reticent("verify", folder, where=tmp_path)
     card = folder / "card.json"
     card.write_text(card.read_text().replace('"kept": ', '"kept": 1', 1))
-    command = [sys.executable, "-c", "from reticent.cli import main; main()", "verify", str(folder)]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = quick.run(quick.COMMAND, "verify", folder)
     assert found.returncode == 2
     assert "changed since it was written" in found.stdout + found.stderr

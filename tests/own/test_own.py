@@ -21,6 +21,7 @@ from reticent.experiments.own import own_run
 from reticent.results import read_result
 from reticent.trained import Trained
 
+pytestmark = pytest.mark.usefixtures("one_probe")
 FEW: dict[str, Any] = {"shadows": 4, "records": 40, "attacks": ["loss", "lira"]}
 
 

@@ -16,6 +16,7 @@ from reticent.experiments.repeat import repeatable
 from reticent.experiments.stored import with_parts
 from reticent.results import read_result
 
+pytestmark = pytest.mark.usefixtures("one_probe")
 NAMED = ["--data", "visits.toml", "--model", "own_networks:make_model"]
 SHADOWS = ["--models", "4", "--records", "40", "--attacks", "loss,lira"]
 

@@ -34,6 +34,16 @@ def test_every_page_is_in_the_navigation_once() -> None:
     assert missing == set(), "a line for each in mkdocs.yml"
 
 
+def test_one_version_is_told_everywhere() -> None:
+    told = {
+        "pyproject.toml": r'^version = "(.+)"$',
+        "CITATION.cff": r"^version: (.+)$",
+        "CHANGELOG.md": r"^## (\d[\d.]+)",
+    }
+    found = {name: re.search(line, (ROOT / name).read_text(), re.MULTILINE) for name, line in told.items()}
+    assert {name: match[1] for name, match in found.items() if match} == dict.fromkeys(told, rt.__version__)
+
+
 def test_every_public_name_says_what_it_is() -> None:
     silent = [name for name in reference.names() if not described(*reference.origin(name).rsplit(".", 1))]
     assert silent == []

@@ -1,7 +1,10 @@
 """The benchmark's own steps can be made: it is not run in the tests, and would break unseen."""
 
+from dataclasses import asdict
+
 import pytest
 import torch
+from benchmarks.cost import BATCHES, RANKS, WIDTHS, Machine, fitted, parameters_of, sent
 from benchmarks.models import Case
 from benchmarks.peers import PEERS
 from torch import nn
@@ -15,3 +18,17 @@ def test_a_peer_that_needs_no_other_package_steps(peer):
     step = PEERS[peer](SMALL)
     step()
     step()
+
+
+def test_the_cost_model_finds_the_constants_that_made_the_times():
+    known = Machine(2e-3, 3e-6, 4e-11, 5e-9, move=6e-9, bandwidth=7e8, delay=8e-4)
+    points = {
+        (width, batch, ranks): known.step(parameters_of(width), batch, ranks)
+        for width in WIDTHS
+        for batch in BATCHES
+        for ranks in RANKS
+    }
+    found = asdict(fitted(points, known.noise))
+    assert found == pytest.approx(asdict(known), rel=1e-6)
+    assert sent(1e6, 1) == 0
+    assert sent(1e6, 2) == 4e6  # half of the sums to the other, half of what is released

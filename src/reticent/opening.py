@@ -8,12 +8,13 @@ from typing import Any
 from reticent.bill import Bill
 from reticent.checkpoint import Folder, refuse_changes
 from reticent.inside import Batch, Randomness, Store, Task, Vault
+from reticent.inside.comparing import compared
 from reticent.inside.guard import Guard
 from reticent.inside.ranks import Ranks
 from reticent.inside.sharding import cut_up, whole_parts
 from reticent.inside.shares import Shares
 from reticent.resuming import common_ledger, refuse_other_ledger
-from reticent.usable import check_model, refuse_other_call
+from reticent.usable import check_model, refuse_other_call, refuse_other_model
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +27,8 @@ class Opened:
     """The checkpoint, if there is one."""
     examples: str
     """A keyed fingerprint of the examples."""
+    assumes: tuple[str, ...]
+    """What could not be found out of the ranks."""
 
 
 def opened(
@@ -40,7 +43,7 @@ def opened(
     probes: Batch | None,
 ) -> Opened:
     """Lock the examples up and check the model; the first rank reads what is stored and makes the key, for all."""
-    refuse_other_call(description, ranks)
+    refuse_other_call({**description, "type of the weights": str(task.flat.vector.dtype)}, ranks)
     stored = ranks.share(lambda: None if folder is None else folder.read())
     with ranks.together():
         if stored is None:
@@ -68,8 +71,10 @@ def opened(
     if kept or ranks.world > 1:
         # Releases that share a ledger line are not sealed one by one: to repeat them takes all the same examples.
         fingerprint = vault.fingerprint(every=kept and bill.plan.bundles)
+    left = compared(examples, randomness, ranks)
     for part in whole_parts({**dict(task.model.named_parameters()), **dict(task.model.named_buffers())}).values():
         ranks.alike(part)
     with ranks.together():
         check_model(task, vault.blank(rows=4), probes, guard)
-    return Opened(vault, randomness, stored, fingerprint)
+    refuse_other_model(task, vault.blank(rows=4) if probes is None else probes, ranks)
+    return Opened(vault, randomness, stored, fingerprint, left)

@@ -36,7 +36,7 @@ from reticent.outside import TailAverage
 from reticent.resuming import refuse_other_examples, rounds_begun
 from reticent.standing import Standing
 from reticent.standing import Step as Step
-from reticent.usable import promises_of, refuse_on_ranks, refuse_unusable, warn_of_weak_promise
+from reticent.usable import for_the_first, promises_of, refuse_on_ranks, refuse_unusable, warn_of_weak_promise
 
 
 class Run:
@@ -125,7 +125,7 @@ class Run:
         self.loss = per_example(loss, model, made_up, probes)
         self._task = Task(model, loss_of(found, self.loss), Flat(model), max_physical_batch_size, self._diagnostics)
         refuse_unusable(optimizer, scheduler, self._task.flat, self.plan)
-        folder, dataset = self._ranks.only(folder), self._ranks.only(dataset)  # the first writes, and charges
+        folder, dataset = for_the_first(folder, dataset, self._ranks)
         with self._ranks.together():
             self._folder = Folder(Path(folder), resume=resume, seconds=checkpoint_seconds) if folder else None
             self.bill = bill.reserving(dataset, folder, seeded=seed is not None)
@@ -145,7 +145,7 @@ class Run:
             **persons_in_words(found),
         )
         held = opened(found, shares, self._ranks, self._task, self.bill, self._description, self._folder, seed, probes)
-        self._vault, self._randomness, self._examples = held.vault, held.keys, held.examples
+        self._vault, self._randomness, self._held = held.vault, held.keys, replace(held, stored=None)
         self._loop = Loop(self.plan.method, self._vault, self._task, optimizer, scheduler, self._randomness)
         with self._ranks.together():
             if held.stored is not None:
@@ -233,7 +233,7 @@ class Run:
         coins = generator(self._task.flat.vector.device)
         promised = self.bill.guarantee(seeded=self._randomness.seeded, generator=coins)
         beside = () if self._diagnostics is None else ("the private diagnostics recorded beside the run",)
-        said = promised.assumptions + promises_of(self.optimizer, self.plan)
+        said = promised.assumptions + promises_of(self.optimizer, self.plan) + self._held.assumes
         promised = replace(promised, excludes=promised.excludes + beside, assumptions=said)
         return replace(promised, as_claimed=None if claim is None else claim.to_json())
 
@@ -272,7 +272,7 @@ class Run:
         self._divided = self._vault.shares(self.number)
         if self._folder is None:
             return
-        secret = {"randomness": self._randomness.state(), "examples": self._examples, "memory": self._vault.memory}
+        secret = {"randomness": self._randomness.state(), "examples": self._held.examples, "memory": self._vault.memory}
         tree = {
             "settings": self._description,
             **self.bill.to_tree(),
@@ -280,6 +280,7 @@ class Run:
             **({} if self.over else secret),
             "ledger": self._vault.ledger.mark().to_json(),
             "shares": self._divided.to_tree(),
+            "assumes": list(self._held.assumes),
             **self._parts.to_tree(),
         }
         self._folder.write(tree, behind=behind)
@@ -289,10 +290,11 @@ class Run:
     def _restore(self, tree: dict[str, Any]) -> None:
         self._standing = self._standing.restored(tree)  # type: ignore[arg-type]
         if not self.over:
-            refuse_other_examples(tree, self._examples)
+            refuse_other_examples(tree, self._held.examples)
             self._divided = Shares.from_tree(tree.get("shares", [1]))
             self._vault.repeats(self._divided, rounds_begun(self.ledger, tree))
         self._vault.memory.update(tree.get("memory", {}))
+        self._held = replace(self._held, assumes=tuple(sorted({*self._held.assumes, *tree.get("assumes", ())})))
         self.bill = self.bill.resumed(tree)
         self._parts.restore(tree)
         mark(self.model, self.lineage, everything=bool(self.plan.already))

@@ -6,6 +6,9 @@ import math
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+from typing import TypeVar
 
 import torch
 from torch.optim import LBFGS, Optimizer
@@ -17,11 +20,14 @@ from reticent.gradients import check
 from reticent.gradients.randomness import undisturbed
 from reticent.inside import Batch, Flat, Partition, Task
 from reticent.inside.guard import Guard
+from reticent.inside.randomness import torch_seeded
 from reticent.inside.ranks import Ranks
 from reticent.inside.shares import Shares
 from reticent.methods import Method, Plan
 from reticent.outside.trial import refuse_witnesses
 
+F = TypeVar("F")
+D = TypeVar("D")
 NEXT_TO_NOTHING = 20.0
 """Odds that grow 5e8-fold."""
 
@@ -84,6 +90,11 @@ def refuse_on_ranks(ranks: Ranks, shares: Shares, method: Method, *, diagnostics
 
 def refuse_other_call(described: Mapping[str, object], ranks: Ranks) -> None:
     """Refuse ranks that were asked for different runs, naming the first setting that differs."""
+    ranks.refuse_other(
+        [version(name) for name in ("torch", "numpy", "randomgen", "reticent")],
+        "the version of torch, numpy, randomgen or reticent",
+        "another version may draw otherwise from the same key. Install the same on all machines",
+    )
     theirs = ranks.share(lambda: described)
     with ranks.together():
         for name in sorted((theirs.keys() | described.keys()) - {"dataset"}):  # which only the first rank charges
@@ -92,6 +103,43 @@ def refuse_other_call(described: Mapping[str, object], ranks: Ranks) -> None:
                     f"rank {ranks.rank} has {name} = {described.get(name)!r}, rank 0 {theirs.get(name)!r}: all ranks "
                     "of a run must make the same call. Runs of their own are started without torchrun"
                 )
+
+
+def refuse_other_model(task: Task, rows: Batch, ranks: Ranks) -> None:
+    """Refuse a model or a loss that answers otherwise on another rank, with the same weights, for the same rows."""
+    if ranks.world == 1:
+        return
+    try:
+        with undisturbed(task.model), torch_seeded(0), torch.no_grad():
+            found = task.loss(task.model, rows).detach().double().cpu()
+    except Exception:  # what was to be said of it is said by the check
+        found = torch.zeros(0)
+    theirs = ranks.share(lambda: found)
+    with ranks.together():
+        if theirs.shape != found.shape or not torch.allclose(theirs, found, rtol=1e-3, atol=1e-5, equal_nan=True):
+            raise SettingError(
+                f"the model or the loss answers otherwise on rank {ranks.rank} than on rank 0, with the same weights: "
+                "the bound would not hold for an example that moves from one to the other. Build the same on all ranks"
+            )
+
+
+def for_the_first(folder: F | None, dataset: D | None, ranks: Ranks) -> tuple[F | None, D | None]:
+    """What only the first rank writes to or charges: others may be given the same, and nothing it does not know."""
+    mine = {"folder": _named(folder), "dataset": _named(dataset)}
+    theirs = ranks.share(lambda: mine)
+    with ranks.together():
+        for name, given in mine.items():
+            if given is not None and given != theirs[name]:
+                raise SettingError(
+                    f"rank {ranks.rank} was given {given!r} as {name}, and rank 0 {theirs[name]!r}: only rank 0 writes "
+                    "and charges, so that it would be forgotten. Make the same call on all ranks"
+                )
+    return ranks.only(folder), ranks.only(dataset)
+
+
+def _named(given: object) -> str | None:
+    """A dataset by its name; of a folder only whether there is one, since each machine may see it elsewhere."""
+    return "a folder" if isinstance(given, str | Path) else getattr(given, "name", None)
 
 
 def check_model(task: Task, made_up: Batch, probes: Batch | None, guard: Guard) -> None:

@@ -16,6 +16,7 @@ from torch import Tensor
 from reticent.accounting import Gaussian, Ledger, Planned
 from reticent.accounting.ledger import read_ledger
 from reticent.budgets.reserving import Reservation
+from reticent.errors import RankError, ReticentError
 from reticent.inside import Drawn, Everyone, GaussianNoise, Randomness, RoundSettings, Vault, as_store
 from reticent.inside.lattice import BLOCK
 from reticent.inside.ranks import Ranks
@@ -137,9 +138,45 @@ def nobody_goes_on_before_the_ledger_is_on_disk() -> None:
         assert answers(2, job) == [True, True]
 
 
+def ranks_that_differ_are_refused() -> None:
+    """Two rows in each other's place, another activation, the same rows as two shards, weights that come apart."""
+    import runs
+    from torch import nn
+
+    x, y = torch.randn(600, 4, generator=torch.Generator().manual_seed(1)), torch.arange(600) % 2
+
+    def begun(**said: Any) -> bool:
+        try:
+            runs.make(rounds=2, **said)
+        except ReticentError:
+            return False
+        return True
+
+    def job(rank: int) -> list[bool]:
+        order = torch.arange(600)
+        order[[100, 101]] = order[[101, 100]] if rank else order[[100, 101]]
+        went = [
+            begun(examples=(x[order], y[order])),
+            begun(model=nn.Sequential(nn.Linear(4, 2), nn.ReLU() if rank else nn.Tanh())),
+            begun(examples=(x, y), shard=range(600 * rank, 600 * rank + 600)),
+        ]
+        run = runs.make(rounds=2)
+        run._task.flat.vector[0] += rank
+        try:
+            run.step()
+        except RankError:
+            return [*went, False]
+        return [*went, True]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert answers(2, job) == [[False] * 4] * 2
+
+
 CHECKS: list[Callable[[], None]] = [
     everybody_counts_once_with_noise_once,
     ranks_draw_alike,
     one_rank_charges,
     nobody_goes_on_before_the_ledger_is_on_disk,
+    ranks_that_differ_are_refused,
 ]

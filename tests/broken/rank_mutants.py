@@ -12,7 +12,7 @@ from broken_mutants import Mutant
 from broken_mutants import mutant as any_mutant
 
 import reticent.opening as opening
-from reticent.inside import Randomness
+from reticent.inside import Randomness, comparing, vault
 from reticent.inside.lattice import BLOCK, Lattice
 from reticent.inside.ranks import ALONE, Ranks
 from reticent.inside.shares import Shares
@@ -78,3 +78,23 @@ def a_rank_that_does_not_wait_for_the_ledger(_right: Any) -> Any:
         return ALONE.share(act)
 
     return in_turn
+
+
+@mutant(opening, "compared", checks.ranks_that_differ_are_refused)
+def examples_are_not_compared(_right: Any) -> Any:
+    return lambda examples, randomness, ranks: ()
+
+
+@mutant(comparing, "_refuse_overlap", checks.ranks_that_differ_are_refused)
+def shards_are_not_compared(_right: Any) -> Any:
+    return lambda shard, randomness, ranks: None
+
+
+@mutant(opening, "refuse_other_model", checks.ranks_that_differ_are_refused)
+def models_are_not_compared(_right: Any) -> Any:
+    return lambda task, rows, ranks: None
+
+
+@mutant(vault, "weights_of", checks.ranks_that_differ_are_refused)
+def weights_are_not_compared(_right: Any) -> Any:
+    return lambda query: []

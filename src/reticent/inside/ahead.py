@@ -25,6 +25,7 @@ from reticent.executors.parents import end_with_parent
 from reticent.inside.converting import Converted
 from reticent.inside.drawn import parts
 from reticent.inside.persons import Persons
+from reticent.inside.shares import Shard
 from reticent.inside.store import Batch, Mapped, Store, as_store, joined
 
 Numbers = NDArray[np.int64]
@@ -165,6 +166,8 @@ def expect(examples: Store, index: Numbers, number: int, seed: int) -> None:
 
 def _rows(examples: Store, index: Numbers, number: int) -> Iterator[Numbers]:
     """The rows of the examples drawn, in the parts that they will be asked for."""
+    if isinstance(examples, Shard):
+        return (part - examples.first for part in parts(examples, index))
     if isinstance(examples, Persons):
         people = examples.turned(number)
         return (people.numbers(part).reshape(-1) for part in people.parts(index))
@@ -172,7 +175,7 @@ def _rows(examples: Store, index: Numbers, number: int) -> Iterator[Numbers]:
 
 
 def _fetcher(examples: Store) -> Fetched | None:
-    while isinstance(examples, Persons | Converted):
+    while isinstance(examples, Persons | Converted | Shard):
         examples = examples.rows if isinstance(examples, Persons) else examples.store
     return examples if isinstance(examples, Fetched) else None
 

@@ -17,8 +17,11 @@ from reticent.inside.bounds import Bound, enforced
 from reticent.inside.drawn import Drawn
 from reticent.inside.rounding import Running, at_once
 from reticent.inside.settings import RoundSettings
-from reticent.inside.store import Batch, examples_in
+from reticent.inside.store import Batch, as_bytes, examples_in
 from reticent.inside.task import Task
+
+SOME = 4096
+"""Weights that are compared between ranks whenever they are asked about."""
 
 
 class Query(Protocol):
@@ -57,6 +60,15 @@ class Undivided(Protocol):
     """A query that must see a whole draw at once: one rank answers it for all."""
 
     undivided: bool
+
+
+def weights_of(query: Query) -> list[memoryview]:
+    """The weights that a query asks about, or some thousands of them, evenly spread: a mark of what they are."""
+    task = getattr(query, "task", None)
+    if not isinstance(task, Task):
+        return []
+    vector = task.flat.vector
+    return [as_bytes(vector[:: -(-len(vector) // SOME) or 1])]
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,9 @@ BLOCK = 2**16
 
 T = TypeVar("T")
 
+Alike = Callable[[], Sequence[bytes | memoryview]]
+"""What must be the same on every rank, made only where there are several."""
+
 
 class Ranks:
     """A process by itself: what it says it hears.
@@ -40,8 +43,8 @@ class Ranks:
         return make()
 
     @contextmanager
-    def together(self) -> Iterator[None]:
-        """Nobody goes on after the block if somebody has failed in it."""
+    def together(self, alike: Alike = tuple) -> Iterator[None]:  # noqa: ARG002 - one is like itself
+        """Nobody goes on after the block if somebody has failed in it, or has other bytes that must be alike."""
         yield
 
     def swapped(self, rows: Tensor) -> Tensor:
@@ -100,19 +103,23 @@ class Ranks:
         """
         if self.world == shares == 1:
             return parts[0]
-        form = parts[0]
-        size, total = form.numel(), torch.zeros(0)
-        for wave in range(math.ceil(shares / self.world)):
-            part = parts[min(wave, len(parts) - 1)].detach().reshape(-1)
-            rows = self.gathered(part) if size <= BLOCK else self.swapped(self._rows(part))
-            for row in rows[: shares - wave * self.world]:
-                total = total.add_(row) if len(total) else row.double()
+        form, size, total = parts[0], parts[0].numel(), self._total(parts, shares)
         if size <= BLOCK:
             return total.to(form.dtype).reshape(form.shape)
         here = self.mine(size)
         out = torch.full((size,), math.nan, dtype=form.dtype, device=form.device)  # what is not here must not be used
         out[here] = total[: here.stop - here.start].to(form.dtype)
         return out.reshape(form.shape)
+
+    def _total(self, parts: Sequence[Tensor], shares: int) -> Tensor:
+        """The sum in float64, of a long one what is mine; what was sent for it is let go when it is there."""
+        total = torch.zeros(0)
+        for wave in range(math.ceil(shares / self.world)):
+            part = parts[min(wave, len(parts) - 1)].detach().reshape(-1)
+            rows = self.gathered(part) if len(part) <= BLOCK else self.swapped(self._rows(part))
+            for row in rows[: shares - wave * self.world]:
+                total = total.add_(row) if len(total) else row.double()
+        return total
 
     def whole(self, value: Tensor) -> Tensor:
         """All of a value of which each rank has what is `mine`."""

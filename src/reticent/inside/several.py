@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import atexit
+import hashlib
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -17,7 +18,7 @@ from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 
 from reticent.errors import RankError, ReticentError, SettingError
-from reticent.inside.ranks import ALONE, Ranks
+from reticent.inside.ranks import ALONE, Alike, Ranks
 
 TIMEOUT = "RETICENT_TIMEOUT"
 """So many seconds a rank waits for the others; a rank whose process ends is noticed at once."""
@@ -56,15 +57,16 @@ class Several(Ranks):
         return made
 
     @contextmanager
-    def together(self) -> Iterator[None]:
-        """Nobody goes on after the block if somebody has failed in it."""
+    def together(self, alike: Alike = tuple) -> Iterator[None]:
+        """Nobody goes on after the block if somebody has failed in it, or has other bytes that must be alike."""
         try:
             yield
+            mark = _mark(alike())
         except BaseException as error:
             with suppress(RankError):  # what went wrong here is to be told, not that nobody listened
-                self._failures(error)
+                self._failures(error, 0)
             raise
-        failed = self._failures(None)
+        failed = self._failures(None, mark)
         if failed:
             raise RankError(f"{failed[0][1]} (rank {self.rank} stops with it)")
 
@@ -96,11 +98,18 @@ class Several(Ranks):
     def _first(self) -> int:
         return dist.get_global_rank(self._group, 0)
 
-    def _failures(self, error: BaseException | None) -> list[tuple[type[ReticentError], str]]:
-        """What has gone wrong on any rank."""
-        flag = torch.tensor([error is not None], dtype=torch.uint8)
-        self._talk(lambda: dist.all_reduce(flag, op=dist.ReduceOp.MAX, group=self._group))
-        if not flag.item():
+    def _failures(self, error: BaseException | None, mark: int) -> list[tuple[type[ReticentError], str]]:
+        """What has gone wrong on any rank; one message says as well whether all have the same mark."""
+        said_of_all = torch.tensor([error is not None, mark, -mark], dtype=torch.int64)
+        self._talk(lambda: dist.all_reduce(said_of_all, op=dist.ReduceOp.MAX, group=self._group))
+        failed, most, least = said_of_all.tolist()
+        if not failed and most != -least:
+            raise RankError(
+                "the ranks have come apart: they no longer have the same draw and the same weights, so an example "
+                "could count twice. Nothing was released with it. Change model and optimizer on all ranks alike or on "
+                "none (rank 0 alone is told of progress), and use machines of one kind, which round alike"
+            )
+        if not failed:
             return []
         said = self.told(None if error is None else _told(self.rank, error))
         return [one for one in said if one is not None]
@@ -115,6 +124,14 @@ class Several(Ranks):
                 f"for {patience():g} seconds ({TIMEOUT} sets how many). Nothing is lost and nothing is charged "
                 f"twice: start all ranks again, with resume=True (--resume). ({reason})"
             ) from error
+
+
+def _mark(parts: Sequence[bytes | memoryview]) -> int:
+    """A number for some bytes that others have with next to no chance."""
+    found = hashlib.blake2b(digest_size=7)
+    for part in parts:
+        found.update(part)
+    return int.from_bytes(found.digest(), "little")
 
 
 def _told(rank: int, error: BaseException) -> tuple[type[ReticentError], str]:
@@ -164,21 +181,42 @@ def here() -> Ranks:
     >>> here().world
     1
     """
+    _refuse_half_launched()
     if not launched():
         return ALONE
     if not dist.is_available():
         raise SettingError("this build of torch has no torch.distributed: run one process, without torchrun")
     backend, wait = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", timedelta(seconds=patience())
     if not dist.is_initialized():
-        store, rank, world_size = next(iter(rendezvous("env://", timeout=wait)))
-        again = PrefixStore(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"), store)  # not where the dead were
-        dist.init_process_group(backend, store=again, rank=rank, world_size=world_size, timeout=wait)
+        try:
+            store, rank, world_size = next(iter(rendezvous("env://", timeout=wait)))
+            again = PrefixStore(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"), store)  # not where the dead were
+            dist.init_process_group(backend, store=again, rank=rank, world_size=world_size, timeout=wait)
+        except (RuntimeError, ValueError) as error:
+            raise RankError(
+                f"the {os.environ['WORLD_SIZE']} ranks that torchrun speaks of did not meet within {patience():g} "
+                f"seconds ({TIMEOUT} sets how many): start all of them by one torchrun on each machine, or unset "
+                f"TORCHELASTIC_RUN_ID to run this process alone. ({str(error).splitlines()[0]})"
+            ) from error
         atexit.register(_leave)
     world = dist.group.WORLD
     if world not in _KNOWN:
         _KNOWN.clear()
         _KNOWN[world] = Several(dist.new_group(backend=backend, timeout=wait))  # one of our own, to wait as long
     return _KNOWN[world]
+
+
+def _refuse_half_launched() -> None:
+    """Refuse to train alone what was meant as one of several: each would make a run of its own, of the same data."""
+    said = os.environ.get("WORLD_SIZE", "1")
+    joined = dist.is_available() and dist.is_initialized()
+    if joined or "TORCHELASTIC_RUN_ID" in os.environ or "RANK" not in os.environ or said in ("", "1"):
+        return
+    raise SettingError(
+        f"RANK and WORLD_SIZE={said} say that this process is one of several, but torchrun did not start it and it has "
+        "joined no group: each would train a run of its own on the same examples. Start it by torchrun, or call "
+        "torch.distributed.init_process_group() first; to run this process alone, unset RANK and WORLD_SIZE"
+    )
 
 
 def refuse_several(what: str) -> None:

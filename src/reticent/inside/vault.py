@@ -15,14 +15,16 @@ from torch import Tensor
 from reticent.accounting import Allowance, Entry, Event, Ledger, Unbounded
 from reticent.errors import BudgetSpent, ResumeError, SettingError
 from reticent.inside.ahead import expect, foresees
+from reticent.inside.bundle import Bundle
 from reticent.inside.careful import Watch, carefully
+from reticent.inside.comparing import ORDER
 from reticent.inside.drawn import Drawn
 from reticent.inside.draws import Draw, Memory, Poisson, Restricted, Sampler
 from reticent.inside.look_again import CHANCE, look_again
 from reticent.inside.mechanisms import Mechanism
 from reticent.inside.persons import Persons
 from reticent.inside.probe import Opening, Probe
-from reticent.inside.queries import Parted, Query, Undivided
+from reticent.inside.queries import Parted, Query, Undivided, weights_of
 from reticent.inside.randomness import Randomness, torch_seeded
 from reticent.inside.ranks import ALONE, BLOCK, Ranks
 from reticent.inside.rounding import slack
@@ -62,7 +64,7 @@ class Vault:
         self._device, self._guard = device, guard
         self._allowance = allowance
         self._round = self._draws = self._asks = self._noises = self._entries = 0
-        self._bundle: _Bundle | None = None
+        self._bundle: Bundle | None = None
         self._probe: Probe | None = None
         self.ledger = ledger
         self.memory: dict[str, Tensor] = {}
@@ -88,15 +90,11 @@ class Vault:
         size = len(examples)
         some = np.unique(np.linspace(0, size - 1, min(size, _SOME)).astype(np.int64))
         parts = np.array_split(np.arange(size), max(1, size // _SOME)) if every else [some]
-        rows = (everyones(examples, part, self._ranks) for part in parts)
-        seals = [self._randomness.seal(str(size).encode(), *map(as_bytes, part)) for part in rows]
+        with torch_seeded(0):  # chance in a dataset
+            rows = (everyones(examples, part, self._ranks) for part in parts)
+            seals = [self._randomness.seal(str(size).encode(), *map(as_bytes, part)) for part in rows]
         found = seals[0] if len(seals) == 1 else self._randomness.seal(*(seal.encode() for seal in seals))
-        self._ranks.refuse_other(
-            found,
-            "what the examples are",
-            "an example that both hold at different places would count twice. Let every rank read the same examples in "
-            "the same order (a shuffle or a random split needs a seed), or say with shard which ones it holds",
-        )
+        self._ranks.refuse_other(found, "what the examples are", ORDER)
         return found
 
     def repeats(self, shares: Shares, rounds: int) -> None:
@@ -143,7 +141,7 @@ class Vault:
         """
         if self._bundle is not None:
             raise SettingError("a bundle of releases is under way: it must end before the next one begins")
-        self._bundle = _Bundle(event, list(covers), context)
+        self._bundle = Bundle(event, list(covers), context)
         try:
             yield
         finally:
@@ -152,13 +150,24 @@ class Vault:
     def draw(self, sampler: Sampler, settings: RoundSettings) -> Draw:
         """Choose who takes part; who it is stays in the vault."""
         draw = self._draw_of(self._round, sampler, settings)
-        if isinstance(sampler, Poisson) and self._ranks.world == 1 and foresees(self._examples):
-            later = self._draw_of(self._round + 1, sampler, settings)
-            for number, one in ((self._round, draw), (self._round + 1, later)):
-                seed = int(self._randomness.stream(number, "load", self._draws).integers(2**63))
-                expect(self._examples, one._index, number, seed)
+        if isinstance(sampler, Poisson) and foresees(self._examples):
+            self._foresee(self._round, draw)
+            self._foresee(self._round + 1, self._draw_of(self._round + 1, sampler, settings))
         self._draws += 1
         return draw
+
+    def _foresee(self, number: int, draw: Draw) -> None:
+        """Let those of a draw be fetched whom this rank will look at; chance in them belongs to the share."""
+        shares = self.shares(number)
+        index, places = shares.of(draw)._index, shares.places(shares.of(draw)._index)
+        for share in self._own(places):
+            at = (share,) if shares.count > 1 else ()
+            seed = int(self._randomness.stream(number, "load", self._draws, *at).integers(2**63))
+            expect(self._examples, index[places[share]], number, seed)
+
+    def _own(self, places: Sequence[slice]) -> range:
+        """Which shares of a draw this rank looks at."""
+        return self._ranks.shares(len(places)) if self._divided else range(1)
 
     def _draw_of(self, number: int, sampler: Sampler, settings: RoundSettings) -> Draw:
         """The draw of this or a later round that has as many before it as there were in this one."""
@@ -179,11 +188,10 @@ class Vault:
     def _asked(self, query: Query, draw: Draw, shares: Shares) -> Tensor:
         """The answer for a draw, each share of it looked at by one rank."""
         places = shares.places(draw._index)
-        own = self._ranks.shares(len(places)) if self._divided else range(1)
-        mine = {share: self._drawn(draw, places[share]) for share in own}
+        mine = {share: self._drawn(draw, places[share]) for share in self._own(places)}
         nobody = replace(draw, _index=draw._index[:0], _others=())
         asked = mine or {-1: self._drawn(nobody, slice(None))}  # whoever has no share must know what form an answer has
-        with self._ranks.together():
+        with self._ranks.together(lambda: [as_bytes(torch.from_numpy(draw._index)), *weights_of(query)]):
             parts = [self._part(query, drawn, share, shares) for share, drawn in asked.items()]
         if next(iter(asked.values())).notes:
             self._remember(draw, places, {share: drawn.notes for share, drawn in mine.items()})
@@ -281,20 +289,3 @@ def _refuse_unproved(sealed: Sealed, mechanism: Mechanism, event: Event) -> None
             f"{type(sealed.query).__name__} declares a sensitivity of {sealed.sensitivity}, for which no noise is "
             "proved: nothing was released"
         )
-
-
-class _Bundle:
-    """Several releases covered by one event."""
-
-    def __init__(self, event: Event, covers: list[Event], context: Sequence[bytes | memoryview]):
-        self.event = event
-        self.context = context
-        self.written = False
-        self._left = covers
-
-    def take(self, event: Event) -> None:
-        """Tick off one covered release, or refuse what the event does not pay for."""
-        if not self._left or self._left[0] != event:
-            expected = self._left[0] if self._left else "nothing more"
-            raise SettingError(f"the bundle covers {expected} next, not {event}: nothing was released")
-        self._left.pop(0)

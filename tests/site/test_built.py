@@ -137,6 +137,7 @@ def test_every_page_opens_without_complaint_light_at_a_desk_and_dark_on_a_phone(
     with opened(tmp_path) as browser:
         for page in PAGES:
             name = page.relative_to(SITE).as_posix()
+            emulate(browser, 1280)
             browser.get(address + name)
             found = []
             for width, scheme in ((1280, "light"), (390, "dark")):

@@ -162,7 +162,7 @@ def described_run(
         "adjacency": None if plan.adjacency == "zero-out" else plan.adjacency,  # as it always was
         "already": spending_of(plan.already).to_json()["events"],
         "loss": described(loss),
-        "optimizer": type(optimizer).__qualname__,
+        "optimizer": getattr(optimizer, "named", type(optimizer).__qualname__),
         "optimizer settings": optimized(optimizer),
         "scheduler": scheduled(scheduler),
         "private diagnostics": diagnostics,

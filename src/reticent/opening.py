@@ -39,7 +39,7 @@ def opened(
     bill: Bill,
     description: dict[str, Any],
     folder: Folder | None,
-    seed: int | None,
+    seed: int | Randomness | None,
     probes: Batch | None,
 ) -> Opened:
     """Lock the examples up and check the model; the first rank reads what is stored and makes the key, for all."""
@@ -52,7 +52,7 @@ def opened(
             refuse_changes(stored["settings"], description)
     ledger = common_ledger(None if folder is None else folder.ledger, ranks)
     refuse_other_ledger(ledger, stored, bill.plan)
-    made = Randomness.from_seed(seed) if seed is not None else Randomness.fresh()
+    made = Randomness.fresh() if seed is None else seed if isinstance(seed, Randomness) else Randomness.from_seed(seed)
     if stored is not None and not stored["over"]:
         made = Randomness.from_state(stored["randomness"])
     randomness = Randomness.from_state(ranks.share(made.state))

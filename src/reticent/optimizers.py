@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim import SGD, Adam, Optimizer
+from torch.optim import LBFGS, SGD, Adam, Optimizer
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
 from reticent.errors import ModelError, UnknownName, require
@@ -44,6 +45,66 @@ class Signs(Optimizer):
                 before = state.get("average", torch.zeros_like(parameter))
                 state["average"] = group["momentum"] * before + parameter.grad
                 parameter.sub_(state["average"].sign(), alpha=group["lr"])
+
+
+class Together(Optimizer):
+    """Several optimizers as one, each with parameters of its own: one release moves them all.
+
+    >>> one, two = nn.Parameter(torch.ones(1)), nn.Parameter(torch.ones(1))
+    >>> both = Together([SGD([one], lr=0.5), SGD([two], lr=0.25)])
+    >>> one.grad = two.grad = torch.ones(1)
+    >>> both.step(); one.item(), two.item()
+    (0.5, 0.75)
+    """
+
+    def __init__(self, optimizers: Sequence[Optimizer]):
+        require(len(optimizers) > 0, "a run needs an optimizer: the list of them is empty")
+        held = [id(p) for one in optimizers for group in one.param_groups for p in group["params"]]
+        require(len(set(held)) == len(held), "a parameter belongs to two optimizers: give it to one of them")
+        require(not any(isinstance(one, LBFGS) for one in optimizers), "LBFGS asks for the loss: use a first-order one")
+        self.optimizers = tuple(optimizers)
+        self.named = " and ".join(type(one).__qualname__ for one in optimizers)
+        self._join()
+
+    def _join(self) -> None:
+        """One state and one list of groups for all: what is changed here is changed there."""
+        self.defaults = {}
+        self.state = defaultdict(dict, {p: known for one in self.optimizers for p, known in one.state.items()})
+        self.param_groups = [group for one in self.optimizers for group in one.param_groups]
+        self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks = OrderedDict(), OrderedDict()
+        for one in self.optimizers:
+            one.state = self.state
+            self._optimizer_step_pre_hooks.update(one._optimizer_step_pre_hooks)
+            self._optimizer_step_post_hooks.update(one._optimizer_step_post_hooks)
+
+    def step(self, closure: None = None) -> None:  # type: ignore[override]  # noqa: ARG002 - it asks no loss
+        """A step of each."""
+        for one in self.optimizers:
+            one.step()
+
+    def state_dict(self) -> dict[str, Any]:
+        """That of each, with the state of its own parameters."""
+        return {"optimizers": [_own_state(one) for one in self.optimizers]}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Into each its own."""
+        for one, state in zip(self.optimizers, state_dict["optimizers"], strict=True):
+            one.load_state_dict(state)
+        self._join()
+
+
+def _own_state(optimizer: Optimizer) -> dict[str, Any]:
+    shared, own = optimizer.state, {p for group in optimizer.param_groups for p in group["params"]}
+    optimizer.state = defaultdict(dict, {p: known for p, known in shared.items() if p in own})
+    try:
+        return optimizer.state_dict()
+    finally:
+        optimizer.state = shared
+
+
+def together(optimizer: Optimizer | Sequence[Optimizer]) -> Optimizer:
+    """One optimizer, of whatever was given."""
+    return Together(optimizer) if isinstance(optimizer, list | tuple) else optimizer  # type: ignore[return-value]
 
 
 def make_optimizer(

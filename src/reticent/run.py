@@ -19,7 +19,7 @@ from reticent.budgets import DatasetBudget
 from reticent.checkpoint import Folder
 from reticent.describing import described_run
 from reticent.errors import BudgetSpent, ResumeError, SettingError
-from reticent.inside import Batch, Flat, Opening, Probe, RoundSettings, Task, readable
+from reticent.inside import Batch, Flat, Opening, Probe, Randomness, RoundSettings, Task, readable
 from reticent.inside.diagnostics import Diagnostics
 from reticent.inside.on_device import generator
 from reticent.inside.persons import by_person, loss_of, persons_in_words, unit_of
@@ -31,6 +31,7 @@ from reticent.loop import Loop
 from reticent.losses import LossLike, per_example
 from reticent.methods import Method, get
 from reticent.opening import opened
+from reticent.optimizers import together
 from reticent.origins import Initial, mark
 from reticent.outside import TailAverage
 from reticent.resuming import refuse_other_examples, rounds_begun
@@ -42,17 +43,16 @@ from reticent.usable import for_the_first, promises_of, refuse_on_ranks, refuse_
 class Run:
     """A private training run: iterate over it, and each turn is one round.
 
-    The number of rounds, and with it the guarantee, is fixed before the first one. With a `folder` the run writes its
-    ledger and checkpoints there, and `resume=True` goes on exactly where a crash stopped it. `average_last` is the
-    share of the planned rounds, the last, whose weights are averaged in the end (not if a filter ends the run early);
-    `already` lists what was released of the same examples before, such as normalisation statistics, and is part of the
-    guarantee. `size` declares the number of examples: then all public numbers follow from it, whatever there really
-    are, and the guarantee is for adding or removing one; otherwise their number is public. `groups` says whose each row
-    is: then an example is a person with all rows, of which at most `most_rows` take part in a round. `probes` is a
-    batch of public rows that the model is checked with, where made-up ones of the same shapes will not do. `loss` is
-    that of `fit`. On several processes (torchrun) each holds all examples, or `shard` says which. `initial` says whose
-    the starting weights are: "public", or those of another run, and then budget and guarantee are for both.
-    `dataset` is charged for the whole plan before anything is released.
+    The number of rounds, and with it the guarantee, is fixed before the first one. Of a list of optimizers each has its
+    part of the parameters, and a release moves all. With a `folder` the run writes its ledger and checkpoints there,
+    and `resume=True` goes on exactly where a crash stopped it. `average_last` is the share of the planned rounds, the
+    last, that is averaged (not if a filter ends the run early); `already` lists what was released of the same examples
+    before and is part of the guarantee. `size` declares the number of examples: all public numbers follow from it, and
+    the guarantee is for adding or removing one; otherwise their number is public. `groups` says whose each row is: then
+    an example is a person, of whose rows at most `most_rows` take part in a round. `probes` are public rows to check
+    the model with, where made-up ones will not do. `loss` is that of `fit`. On several processes (torchrun) each holds
+    all examples, or `shard` says which. `initial` says whose the starting weights are: "public", or another run's, and
+    then budget and guarantee are for both. `dataset` is charged for the whole plan before anything is released.
 
     >>> import torch, reticent as rt
     >>> net, x, y = nn.Linear(2, 2), torch.randn(100, 2), torch.zeros(100, dtype=torch.long)
@@ -65,7 +65,7 @@ class Run:
     def __init__(
         self,
         model: nn.Module,
-        optimizer: Optimizer,
+        optimizer: Optimizer | Sequence[Optimizer],
         examples: Any,
         *,
         method: str | Method,
@@ -84,7 +84,7 @@ class Run:
         initial: Initial = None,
         dataset: DatasetBudget | None = None,
         scheduler: LRScheduler | None = None,
-        seed: int | None = None,
+        seed: int | Randomness | None = None,
         average_last: float = 0.0,
         max_physical_batch_size: int | None = None,
         probes: Batch | None = None,
@@ -93,7 +93,7 @@ class Run:
         checkpoint_seconds: float = 30.0,
         private_diagnostics: bool = False,
     ):
-        self._ranks, model = here(), unwrapped(model)
+        self._ranks, model, optimizer = here(), unwrapped(model), together(optimizer)
         method = get(method) if isinstance(method, str) else method
         own, made_up, probes = readable(by_person(examples, groups, most_rows), model, probes)
         found, shares = sharded(own, shard, self._ranks, divided=not cut_up(model))
@@ -128,7 +128,7 @@ class Run:
         folder, dataset = for_the_first(folder, dataset, self._ranks)
         with self._ranks.together():
             self._folder = Folder(Path(folder), resume=resume, seconds=checkpoint_seconds) if folder else None
-            self.bill = bill.reserving(dataset, folder, seeded=seed is not None)
+            self.bill = bill.reserving(dataset, folder, seeded=getattr(seed, "seeded", seed is not None))
         self.bill = replace(self.bill, run=self._ranks.share(lambda: self.bill.run))
         self._description = described_run(
             method,
@@ -136,7 +136,7 @@ class Run:
             self.loss,
             optimizer,
             scheduler,
-            seed=seed,
+            seed=seed if isinstance(seed, int) else None,
             generator=generator(self._task.flat.vector.device),
             parameters=self._task.flat.shapes(),
             average_last=self._average.share,

@@ -69,10 +69,11 @@ def refuse_unusable(optimizer: Optimizer, scheduler: LRScheduler | None, flat: F
 
 def promises_of(optimizer: Optimizer, plan: Plan) -> tuple[str, ...]:
     """What is taken for granted of an optimizer that is not torch's or ours, where dropped candidates are hidden."""
-    kind = type(optimizer)
-    if not plan.bundles or kind.__module__.startswith(("torch.optim", "reticent.")):
-        return ()
-    return (f"rests on the promise of {kind.__name__}: nothing of a dropped candidate outside its state",)
+    each = getattr(optimizer, "optimizers", (optimizer,)) if plan.bundles else ()
+    foreign = [kind for kind in map(type, each) if not kind.__module__.startswith(("torch.optim", "reticent."))]
+    return tuple(
+        f"rests on the promise of {kind.__name__}: nothing of a dropped candidate outside its state" for kind in foreign
+    )
 
 
 def refuse_on_ranks(ranks: Ranks, shares: Shares, method: Method, *, diagnostics: bool) -> None:

@@ -20,6 +20,8 @@ import loss_checks
 import loss_mutants
 import noise_checks
 import noise_mutants
+import opacus_checks
+import opacus_mutants
 import people_checks
 import people_mutants
 import pytest
@@ -42,6 +44,7 @@ KINDS = (
     (people_checks, people_mutants),
     (ahead_checks, ahead_mutants),
     (rank_checks, rank_mutants),
+    (opacus_checks, opacus_mutants),
     (clip_checks, clip_mutants),
 )
 MUTANTS = [mutant for _, mutants in KINDS for mutant in mutants.MUTANTS]

@@ -17,7 +17,8 @@ from typer.testing import CliRunner
 import reticent as rt
 from reticent.cli.train import train
 from reticent.errors import DataError, SettingError
-from reticent.experiments.tracking import JsonLines, TensorBoard, write_private_diagnostics
+from reticent.experiments.tracking import JsonLines, write_private_diagnostics
+from reticent.integrations.tracking import TensorBoard
 
 app = typer.Typer()
 app.command()(train)

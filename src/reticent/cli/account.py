@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
@@ -54,9 +55,12 @@ def account(
     orders: Annotated[str, Option(help="Orders of the paper's claim: paper (2..64) or code.")] = "paper",
     settings: Settings = None,
     accountant: Accountant = "best",
+    from_opacus: Annotated[Path | None, Option(help="A checkpoint of Opacus, or its history as JSON.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Say what a run costs: the epsilon that is proved, and the one the method's paper claims."""
+    if from_opacus is not None:
+        return _foreign(from_opacus, delta, as_json)
     from reticent.accounting.claims.claimed import check_orders
     from reticent.experiments.quoting import nothing_proved, quote
 
@@ -69,9 +73,20 @@ def account(
         recipe, scale = read(flags, settings, data_size, sample_rate, rounds, accountant)
         quoted = quote(recipe, scale, accepted=accepted, orders=check_orders(orders))
         guarantee, found = quoted.guarantee, numbers(quoted)
+    _tell(guarantee, found, as_json)
+
+
+def _tell(guarantee: Guarantee, found: dict[str, float], as_json: bool) -> None:
     told = guarantee.to_json()
     answer = {name: told[name] for name in (*SHOWN, *ALSO)} | found
     print(json.dumps(answer) if as_json else "\n".join([*in_words(guarantee), *shown(found)]))
+
+
+def _foreign(path: Path, delta: float | None, as_json: bool) -> None:
+    """What somebody else's run with Opacus costs."""
+    from reticent.integrations.opacus.foreign import guarantee_of
+
+    _tell(*guarantee_of(path, 1e-5 if delta is None else delta), as_json)
 
 
 def read(

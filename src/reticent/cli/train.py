@@ -142,7 +142,7 @@ def _board(method: str, out: Path | None) -> Tell:
     """What writes for TensorBoard; whatever is missing is told before anything is trained."""
     from reticent import defences
     from reticent.errors import SettingError
-    from reticent.experiments.tracking import TensorBoard
+    from reticent.integrations.tracking import TensorBoard
 
     if out is None:
         raise SettingError("--tensorboard writes into the folder of the run: give it with --out")

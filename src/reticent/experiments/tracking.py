@@ -5,17 +5,12 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Protocol
 
-from reticent.errors import SettingError
 from reticent.files import append, replace_file, write_private
 from reticent.results.fields import Fields
 from reticent.run import Run, Step
-
-Tracker = Callable[[Run, Step], None]
 
 PAUSE = 50
 """Pricing epsilon may take longer than a round: it is done so seldom that it takes one fiftieth of the time."""
@@ -111,43 +106,6 @@ def _round(line: bytes, where: str) -> float:
     except (ValueError, RecursionError):
         return math.inf  # cut short by the crash
     return Fields(told, where).need("round", float)
-
-
-class Board(Protocol):
-    """A writer of TensorBoard, as far as it is asked."""
-
-    def add_scalar(self, tag: str, scalar_value: float, global_step: int, walltime: float) -> None:
-        """Write one number."""
-
-    def close(self) -> None:
-        """Nothing more is written."""
-
-
-class TensorBoard:
-    """Writes the same public numbers for TensorBoard (`pip install reticent[tensorboard]`).
-
-    After a crash, the rounds that are run again replace those that were written before it. Every number wants a time
-    beside it: it gets the round's, since real times are private.
-    """
-
-    def __init__(self, folder: Path, meter: Meter | None = None):
-        try:
-            from torch.utils.tensorboard import SummaryWriter
-        except ImportError as error:
-            raise SettingError("TensorBoard is not installed: pip install 'reticent[tensorboard]'") from error
-        self._open: Callable[[int], Board] = lambda first: SummaryWriter(str(folder), purge_step=first)
-        self._writer: Board | None = None
-        self._meter = meter or Meter()
-
-    def __call__(self, run: Run, step: Step) -> None:
-        """Write one round."""
-        if self._writer is None:
-            self._writer = self._open(step.number)
-        for name, value in asdict(public_numbers(run, step, self._meter(run, step))).items():
-            if value is not None and name not in ("round", "of"):
-                self._writer.add_scalar(f"public/{name}", float(value), step.number, walltime=float(step.number))
-        if step.number == len(run):
-            self._writer.close()
 
 
 def write_private_diagnostics(run: Run, path: Path) -> None:

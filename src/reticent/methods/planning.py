@@ -32,6 +32,7 @@ from reticent.methods import solving
 from reticent.methods.claiming import claim_of
 from reticent.methods.method import Method
 from reticent.methods.solving import tally
+from reticent.outside import Open
 
 FORM = "the form of the examples, their types and shapes, is public: that of the first, where they are records"
 APART = "the model and its loss treat examples apart: checked before and during the run, not proved"
@@ -89,6 +90,8 @@ class Plan:
     @property
     def bundles(self) -> bool:
         """Whether in some round one event pays for several releases, of which only the first is sealed."""
+        if type(self.method.gate) is Open:
+            return False
         turned = (self.method.turned(self.settings, number) for number in range(self.rounds))
         return any(self.method.charge(settings).covers for settings in turned)
 

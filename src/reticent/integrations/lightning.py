@@ -1,0 +1,225 @@
+"""Lightning: a module whose training steps are rounds of a private run, under the trainer's own loop."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Callable
+
+import torch
+from pytorch_lightning import LightningModule
+from torch import Tensor
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+from torch.utils.data import DataLoader
+
+from reticent.accounting import Budget, Guarantee
+from reticent.accounting.adjacency import adjacency_of
+from reticent.errors import ReticentError, SettingError
+from reticent.gradients.batches import size as rows_in
+from reticent.gradients.randomness import undisturbed
+from reticent.inside import Batch, readable
+from reticent.integrations.opacus.listening import (
+    Heard,
+    Note,
+    Turn,
+    Value,
+    called_model,
+    notes_of,
+    part_of_batch,
+    picked,
+    plain,
+    wrapped,
+)
+from reticent.integrations.opacus.loader import refuse_other_draws, store_of
+from reticent.integrations.opacus.optimizer import Around
+from reticent.integrations.opacus.own_loop import HeardLoss
+from reticent.integrations.opacus.program import Program
+from reticent.losses import LossLike
+from reticent.methods import Method, get
+from reticent.methods.planning import default_delta
+from reticent.run import Run
+
+
+class PrivateTraining(LightningModule):
+    """Put it before your own module, `class Private(PrivateTraining, Net)`, and call `protect` before the trainer.
+
+    `training_step` of your module is asked once, on made-up rows, how its loss is made; examples meet it only inside
+    the vault. What it would log of them is not logged.
+    """
+
+    _protected: Callable[[Optimizer], Run] | None = None
+    private_run: Run | None = None
+    """The run, from the first step on."""
+
+    def protect(
+        self,
+        examples: Value,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        epochs: float,
+        batch_size: float | None = None,
+        size: int | None = None,
+        method: str | Method = "dpsgd",
+        loss: LossLike = None,
+        **settings: Value,
+    ) -> None:
+        """Say what is trained on, and for how much: examples as `rt.fit` takes them, or a DataLoader."""
+        if isinstance(examples, DataLoader):
+            refuse_other_draws(examples, poisson=True)
+            batch_size = batch_size or examples.batch_size
+            examples = store_of(examples)
+        if batch_size is None:
+            raise SettingError("batch_size was not given: say how many examples a step draws on average")
+        store, rows, _ = readable(examples, self)
+        public = len(store) if size is None else size
+        bound = default_delta(public) if delta is None else delta
+        budget = None if epsilon is None else Budget(epsilon, bound, adjacency=adjacency_of(size, None))
+        chosen = get(method) if isinstance(method, str) else method
+        heard = loss if loss is not None else HeardLoss(_rehearsed(self, super().training_step, rows))
+        self._rounds_an_epoch = max(1, round(public / batch_size))
+        self.automatic_optimization = False
+
+        def made(optimizer: Optimizer) -> Run:
+            # A copy that shares parameters and parts, without the trainer: that is none of the model's business.
+            said = {"batch_size": batch_size, "size": size, "epochs": epochs, **settings}
+            model = copy.copy(self).train()
+            return Run(model, optimizer, examples, method=chosen, loss=heard, budget=budget, delta=bound, **said)
+
+        self._protected = made
+
+    def guarantee(self) -> Guarantee:
+        """What is proved of the model, whatever the trainer has done with it since."""
+        if self.private_run is None:
+            raise SettingError("nothing was trained yet: call protect, and the trainer's fit")
+        return self.private_run.guarantee()
+
+    # -- what the trainer calls ------------------------------------------------------------------------------------
+
+    def train_dataloader(self) -> DataLoader[int]:
+        """As many steps as an epoch has; the examples are in the vault."""
+        if self._protected is None:
+            raise SettingError("call protect(examples, epsilon=..., epochs=...) before the trainer's fit")
+        return DataLoader(range(self._rounds_an_epoch), batch_size=None)  # type: ignore[arg-type]
+
+    def configure_optimizers(self) -> Value:
+        """The optimizer of your module, whose steps are rounds; its schedules are stepped as it says."""
+        found = super().configure_optimizers()
+        self._schedules: list[tuple[LRScheduler, str]] = []
+        optimizer = _single(found, self._schedules)
+        for schedule, _ in self._schedules:
+            if isinstance(schedule, ReduceLROnPlateau):
+                raise SettingError(
+                    "ReduceLROnPlateau asks for a loss, which is private: use a schedule fixed in advance"
+                )
+        return RoundOptimizer(optimizer, self)
+
+    def training_step(self, batch: Value, batch_idx: int) -> None:  # noqa: ARG002 - the vault draws by itself
+        """One round; after the last one the trainer is told to stop."""
+        optimizer: Value = self.optimizers()
+        done = 0 if self.private_run is None else self.private_run.number
+        if self.private_run is None or not self.private_run.over:
+            optimizer.step()
+            if self.private_run is None or self.private_run.number != done + 1:
+                raise ReticentError("the trainer did not take the private step: use one optimizer, and no plugin of it")
+            self._turn_schedules("step")
+        self.trainer.should_stop = self.trainer.should_stop or self.private_run.over
+
+    def on_train_epoch_end(self) -> None:
+        """Schedules by the epoch."""
+        super().on_train_epoch_end()
+        self._turn_schedules("epoch")
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Value]) -> None:
+        """Refuse to go on from a checkpoint that knows nothing of the releases before it."""
+        if self._protected is not None and self.trainer.state.fn == "fit":
+            raise SettingError(
+                "a checkpoint of Lightning does not hold the ledger and the key of a private run: give protect a "
+                "folder and resume=True, and the trainer no ckpt_path"
+            )
+        super().on_load_checkpoint(checkpoint)
+
+    def _turn_schedules(self, interval: str) -> None:
+        for schedule, when in self._schedules:
+            if when == interval:
+                schedule.step()
+
+    def _round(self, optimizer: Optimizer) -> None:
+        if self.private_run is None:
+            if self._protected is None:
+                raise SettingError("call protect(examples, epsilon=..., epochs=...) before the trainer's fit")
+            run = self._protected(optimizer)
+            object.__setattr__(self, "private_run", run)
+        assert self.private_run is not None
+        self.private_run.step()
+
+
+class RoundOptimizer(Around):
+    """An optimizer whose step is a round, so that the trainer counts it; the user's own is moved by the run."""
+
+    def __init__(self, optimizer: Optimizer, module: PrivateTraining):
+        super().__init__(optimizer)
+        self._module = module
+
+    def step(self, closure: Callable[[], Value] | None = None) -> None:  # type: ignore[override]
+        """One private round."""
+        if closure is not None:
+            closure()
+        self._module._round(self.original_optimizer)
+
+
+def _single(found: Value, schedules: list[tuple[LRScheduler, str]]) -> Optimizer:
+    """The one optimizer of what `configure_optimizers` gave, and its schedules with when they are stepped."""
+    if isinstance(found, dict):
+        config = found.get("lr_scheduler")
+        found = [found["optimizer"]], [] if config is None else [config]
+    if isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], list):
+        for config in found[1]:
+            said = config if isinstance(config, dict) else {"scheduler": config}
+            schedules.append((said["scheduler"], said.get("interval", "epoch")))
+        found = found[0]
+    if isinstance(found, list | tuple) and len(found) == 1:
+        found = found[0]
+    if not isinstance(found, Optimizer):
+        raise SettingError("configure_optimizers must give one optimizer; several go with rt.Run (docs/lightning.md)")
+    return found
+
+
+def _rehearsed(module: LightningModule, step: Callable[..., Value], rows: Batch) -> Program:
+    """How a module's training_step makes its loss of a batch: asked on made-up rows, which tell nothing."""
+    turn, logged = Turn(rows_in(rows), lambda _note: None), []
+    given = wrapped(rows, lambda value, path: Note(part_of_batch, path, {}, turn, tuple(value.shape)))
+    inner = module.forward
+
+    def forward(*args: Value, **kwargs: Value) -> Value:
+        with torch.no_grad():
+            answer = inner(*plain(args), **plain(kwargs))
+        made = Note(called_model, notes_of(args), notes_of(kwargs), turn, (-1,), torch.is_grad_enabled())
+        return wrapped(answer, lambda value, path: made if not path else _part(made, path, value))
+
+    named = {"forward": forward, "log": lambda name, *_, **__: logged.append(name)}
+    named["log_dict"] = lambda values, *_, **__: logged.extend(values)
+    try:
+        module.__dict__.update(named)
+        with undisturbed(module):
+            found = step(given, 0)
+    finally:
+        for name in named:
+            module.__dict__.pop(name, None)
+    loss = found.get("loss") if isinstance(found, dict) else found
+    if not isinstance(loss, Heard):
+        raise SettingError(
+            "training_step gave no loss that is made of self(x) and the batch: say which by protect(loss=)"
+        )
+    program = Program.of(loss.note)
+    if program.kind != "mean":
+        raise SettingError("the loss of training_step is a sum over the batch: let it be a mean")
+    if logged:
+        said = ", ".join(map(repr, dict.fromkeys(logged)))
+        print(f"reticent: training_step logs {said}, of private examples: that is left out", file=sys.stderr)
+    return program
+
+
+def _part(made: Note, path: tuple[object, ...], value: Tensor) -> Note:
+    return Note(picked, (made, *path), {}, made.turn, tuple(value.shape), made.followed)

@@ -1,0 +1,1 @@
+"""What Opacus scripts import from `opacus.utils`."""

@@ -1,0 +1,104 @@
+"""Under Lightning's trainer: rounds are counted as steps, public metrics are logged, private ones are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.utils.data import DataLoader, TensorDataset
+
+from reticent.errors import SettingError
+
+lightning = pytest.importorskip("pytorch_lightning", reason="lightning is not installed")
+pytestmark = pytest.mark.filterwarnings("ignore")  # Lightning has much to say of workers, loggers and devices
+
+from reticent.integrations.lightning import PrivateTraining  # noqa: E402
+
+
+class Net(lightning.LightningModule):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 2)
+        self.met: list[int] = []
+
+    def forward(self, x: Tensor) -> Any:
+        return self.layer(x)
+
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        x, y = batch
+        assert not (x == 1234.5).any(), "an example has met the user's own code"
+        loss = functional.cross_entropy(self(x), y)
+        self.log("train_loss", loss)
+        return loss
+
+    def validation_step(self, batch: Any, batch_idx: int) -> None:
+        x, y = batch
+        self.log("val_acc", (self(x).argmax(1) == y).float().mean())
+
+    def configure_optimizers(self) -> Any:
+        sgd = torch.optim.SGD(self.parameters(), lr=0.5)
+        return [sgd], [torch.optim.lr_scheduler.StepLR(sgd, 1, gamma=0.5)]
+
+
+class Private(PrivateTraining, Net):
+    pass
+
+
+def trainer(folder: Path, **settings: Any) -> Any:
+    quiet = {"enable_progress_bar": False, "enable_model_summary": False, "enable_checkpointing": False}
+    said = {"logger": False, "accelerator": "cpu", "default_root_dir": folder, "max_epochs": 3, **quiet, **settings}
+    return lightning.Trainer(**said)
+
+
+def test_rounds_are_steps_and_public_metrics_are_logged(
+    blobs: tuple[Tensor, Tensor], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    net, fitted = Private(), trainer(tmp_path)
+    loader = DataLoader(TensorDataset(*blobs), batch_size=20, shuffle=True)
+    net.protect(loader, epsilon=4.0, delta=1e-3, epochs=3, seed=0)
+    fitted.fit(net, val_dataloaders=DataLoader(TensorDataset(*blobs), batch_size=100))
+    assert "'train_loss', of private examples" in capsys.readouterr().err
+    assert net.private_run is not None
+    assert fitted.global_step == net.private_run.number == len(net.private_run.ledger) == 30
+    assert set(fitted.logged_metrics) == {"val_acc"}
+    assert fitted.logged_metrics["val_acc"] > 0.8
+    assert net.guarantee().epsilon <= 4.0
+    assert net.private_run.optimizer.param_groups[0]["lr"] == 0.5 * 0.5**3
+
+
+def test_the_loss_is_learned_from_made_up_rows(tmp_path: Path) -> None:
+    net, x = Private(), torch.full((60, 4), 1234.5)
+    net.protect((x, torch.zeros(60, dtype=torch.long)), epochs=1, batch_size=20, epsilon=3.0)
+    trainer(tmp_path, max_epochs=1).fit(net)
+    assert net.private_run is not None
+    assert net.private_run.over
+
+
+def test_what_cannot_be_private_is_refused(blobs: tuple[Tensor, Tensor], tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match="call protect"):
+        trainer(tmp_path).fit(Private())
+
+    class Watching(Net):
+        def configure_optimizers(self) -> Any:
+            sgd = torch.optim.SGD(self.parameters(), lr=0.5)
+            return {"optimizer": sgd, "lr_scheduler": torch.optim.lr_scheduler.ReduceLROnPlateau(sgd)}
+
+    class PrivateWatching(PrivateTraining, Watching):
+        pass
+
+    net = PrivateWatching()
+    net.protect(blobs, epochs=1, batch_size=20, epsilon=3.0)
+    with pytest.raises(SettingError, match="ReduceLROnPlateau"):
+        trainer(tmp_path).fit(net)
+
+
+def test_monitoring_a_private_number_fails(blobs: tuple[Tensor, Tensor], tmp_path: Path) -> None:
+    net = Private()
+    net.protect(blobs, epochs=1, batch_size=50, epsilon=3.0)
+    stop = lightning.callbacks.EarlyStopping(monitor="train_loss")
+    with pytest.raises(RuntimeError, match="train_loss"):
+        trainer(tmp_path, callbacks=[stop]).fit(net)

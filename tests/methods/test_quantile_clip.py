@@ -102,3 +102,11 @@ def test_without_a_count_it_says_what_to_take() -> None:
     run = rt.Run(model, sgd, examples, method=blind, loss=slope, batch_size=10, rounds=2, delta=1e-5)
     with pytest.raises(SettingError, match="CountedSum"):
         list(run)
+
+
+def test_a_count_that_no_float_can_hold_is_refused_before_anything_is_released() -> None:
+    """Infinity with noise is infinity: it would tell for certain that somebody was cut."""
+    run = run_on(torch.linspace(1.0, 5.0, 200).repeat(10), 2, count_weight=1e40)
+    with pytest.raises(SettingError, match="lower count_weight"):
+        list(run)
+    assert not run.ledger.tally()

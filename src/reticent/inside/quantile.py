@@ -15,6 +15,9 @@ from reticent.inside.queries import GradientSum
 from reticent.inside.settings import RoundSettings
 from reticent.inside.task import Task
 
+MOST = 1e30
+"""A count of everybody is below this: where more than declared are there, float32 still has numbers for them."""
+
 
 @dataclass(frozen=True)
 class CountedSum:
@@ -27,7 +30,9 @@ class CountedSum:
         require(0 < self.weight < math.inf, f"weight must be above 0 and finite, not {self.weight}")
 
     def __call__(self, task: Task, bound: Bound, settings: RoundSettings) -> CountedSumQuery:
-        """The query of one round."""
+        """The query of one round; refuses counts that float32 has no number for, which noise would not hide."""
+        most = self.unit(settings) * settings.size
+        require(most < MOST, f"a count of up to {most:.0e} is more than can be added up: lower count_weight")
         return CountedSumQuery(task, bound, settings, self)
 
     def unit(self, settings: RoundSettings) -> float:

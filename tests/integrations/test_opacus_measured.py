@@ -60,6 +60,14 @@ def by_shape(model: Any, x: Tensor, y: Tensor) -> Tensor:
     return functional.cross_entropy(model(x), y, reduction="sum") / x.shape[0]
 
 
+def by_share(model: Any, x: Tensor, y: Tensor) -> Tensor:
+    return functional.cross_entropy(model(x), y, reduction="sum") * (1 / x.size(0))
+
+
+def by_float(model: Any, x: Tensor, y: Tensor) -> Tensor:
+    return functional.cross_entropy(model(x), y, reduction="sum") / float(y.numel())
+
+
 @pytest.mark.parametrize(
     "measure", [lambda y: int(y.sum()) + 2, lambda y: float(int(y.sum())) + 2, lambda y: sum(y.tolist()) / 7.3]
 )
@@ -70,7 +78,7 @@ def test_a_weight_measured_on_the_first_batch_is_refused(measure: Callable[[Tens
     assert engine.get_epsilon(1e-3) == 0, "nothing was released"
 
 
-@pytest.mark.parametrize("loss", [by_length, by_shape])
+@pytest.mark.parametrize("loss", [by_length, by_shape, by_share, by_float])
 @pytest.mark.parametrize("batch", [20, 60])
 def test_the_number_of_examples_drawn_is_not_part_of_a_loss(loss: Loss, batch: int) -> None:
     engine = PrivacyEngine(accountant="rdp")

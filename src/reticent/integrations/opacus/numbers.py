@@ -8,7 +8,7 @@ from reticent.errors import ModelError
 from reticent.integrations.opacus.listening import Turn, Value
 from reticent.integrations.opacus.program import Constant, Program
 
-_PLUS = {"add", "sub", "subtract", "__radd__", "__rsub__"}
+_PLUS = {"add", "sub", "subtract", "__radd__", "__rsub__", "full_like", "new_full"}
 _TIMES = {"mul", "multiply", "div", "divide", "true_divide", "__rmul__", "__rdiv__", "__rtruediv__"}
 """Functions in which a whole number is a quantity; elsewhere it is an axis, a place or a class."""
 
@@ -24,11 +24,12 @@ def refuse_measured(program: Program, turn: Turn) -> None:
 
 
 def refuse_counted(program: Program, turn: Turn) -> None:
-    """Refuse the number of rows as a part of the loss."""
-    if any(type(one) is int and one in turn.counts for one in _numbers(program)):
+    """Refuse the number of rows, or one over it, as a part of the loss."""
+    told = {number for rows in turn.counts if rows for number in (rows, 1 / rows)}
+    if any(isinstance(one, float | int) and one in told for one in _numbers(program)):
         raise ModelError(
             "the number of examples drawn was asked for (len(x), x.shape), and is in the loss: it is private. Let the "
-            "loss be a mean, or divide by a number that is fixed"
+            "loss be a mean, or divide by a number that is fixed (where it is, and was the same by chance: begin again)"
         )
 
 

@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test slow cluster lint types check bench soak lock verified audit-dependencies clean
+.PHONY: demo test slow cluster lint types check docs browse dist fresh bench soak lock verified audit-dependencies clean
 
 .venv/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -30,6 +30,25 @@ types: .venv/.ready
 
 check: lint types test       ## what .ci/run asks for
 
+.venv/.docs: .venv/.ready
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	touch $@
+
+docs: .venv/.docs            ## the site, in build/site; any warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+
+browse: docs                 ## every page of it in a browser, every link, every public name
+	$(BIN)/pytest -m slow tests/site --timeout 600
+
+dist: .venv/.ready           ## the wheel and the sdist, in dist/, with what they must hold
+	$(BIN)/pip install --quiet --constraint constraints.txt build 'setuptools>=77'
+	rm -rf dist build/lib build/bdist.*
+	$(BIN)/python -m build --quiet --no-isolation --outdir dist
+	$(BIN)/python -m tools.dist dist
+
+fresh: dist                  ## the wheel in an environment of its own, away from the sources, and the demo there
+	$(BIN)/python -m tools.fresh dist build/fresh
+
 bench: .venv/.ready          ## a private step against plain SGD and the peers, as ratios of one run
 	$(BIN)/python -m benchmarks
 
@@ -51,4 +70,4 @@ audit-dependencies: .venv/.ready  ## known vulnerabilities of what constraints.t
 	grep -v '^torch==' constraints.txt | .venv-audit/bin/pip-audit --no-deps --disable-pip --requirement /dev/stdin
 
 clean:
-	rm -rf .venv .venv-audit .mypy_cache .ruff_cache .hypothesis build
+	rm -rf .venv .venv-audit .mypy_cache .ruff_cache .hypothesis build dist

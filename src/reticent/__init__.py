@@ -61,7 +61,7 @@ __all__ = [
     "tune_on_public",
     "verify",
 ]
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def __getattr__(name: str) -> Any:

@@ -7,6 +7,19 @@ import errno
 from collections.abc import Iterable
 from pathlib import Path
 
+__all__ = [
+    "BudgetSpent",
+    "DataError",
+    "FileWarning",
+    "ModelError",
+    "PrivacyWarning",
+    "RankError",
+    "ResumeError",
+    "ReticentError",
+    "SettingError",
+    "UnknownName",
+]
+
 
 class ReticentError(Exception):
     """Anything Reticent refuses to do; its text says what to do instead."""

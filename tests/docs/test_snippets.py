@@ -21,6 +21,8 @@ from reticent.experiments.recipe import check, parse_changes, read_recipe
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+LONG = {"audit.md": pytest.mark.slow}
+"""`make docs` executes it as a notebook, on every change."""
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -33,7 +35,7 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def pages_with(language: str) -> pytest.MarkDecorator:
-    found = [page for page in PAGES if blocks(page, language)]
+    found = [pytest.param(page, marks=LONG.get(page.name, ())) for page in PAGES if blocks(page, language)]
     return pytest.mark.parametrize("page", found, ids=lambda page: str(page.relative_to(ROOT)))
 
 

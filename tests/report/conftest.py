@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import random
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,34 +14,22 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
+from tools.browser import installed, opened
 
 from reticent.accounting import Guarantee
 from reticent.results import Result
 
-FLAGS = (
-    "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --disable-dev-shm-usage --window-size=1280,900"
-)
 EVIL = '</script><script>window.hacked = true</script> & <b>"quoted"</b>'
 
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A real browser without a window."""
-    webdriver = pytest.importorskip("selenium.webdriver", reason="no selenium: pip install 'reticent[dev]'")
-    from selenium.webdriver.chrome.service import Service
-
-    chromium, driver = shutil.which("chromium") or shutil.which("google-chrome"), shutil.which("chromedriver")
-    if not (chromium and driver):
+    pytest.importorskip("selenium.webdriver", reason="no selenium: pip install 'reticent[dev]'")
+    if installed() is None:
         pytest.skip("no browser: install Debian's chromium and chromium-driver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for flag in (*FLAGS.split(), f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    opened = webdriver.Chrome(options=options, service=Service(driver))
-    yield opened
-    opened.quit()
+    with opened(tmp_path_factory.mktemp("profile")) as found:
+        yield found
 
 
 def guarantee(epsilon: float | None, claimed: float | None = None, **rest: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Literal, get_args
 from reticent.errors import SettingError, UnknownName
 
 Adjacency = Literal["zero-out", "add-or-remove", "replace"]
+"""Which datasets are neighbours: one example's contribution removed, one example more or less, or one exchanged."""
 
 Unit = Literal["example", "person"]
 """Whose contribution is hidden: one row of the data, or all rows of one person."""

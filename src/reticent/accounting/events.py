@@ -177,6 +177,7 @@ Event = (
     | Concentrated
     | Unbounded
 )
+"""What was released, as a word that has a price."""
 
 Tally = Mapping[Event, int]
 """Events with how often each of them happened."""

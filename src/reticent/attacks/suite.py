@@ -116,6 +116,7 @@ ATTACKS: dict[str, Callable[[Target], Floats]] = {
     "blackbox-forest": _black_box("forest"),
     "whitebox": _white_box,
 }
+"""Every attack by its name: what it scores records of a target by."""
 
 
 def check_attacks(names: Sequence[str]) -> None:

@@ -15,7 +15,10 @@ from reticent.results import read_guarantee
 from reticent.results.fields import Fields
 from reticent.results.sealing import read_sealed, seal, seal_of
 
-CARD, WEIGHTS = "card.json", "model.safetensors"
+CARD = "card.json"
+"""The card of a trained model, in its folder."""
+WEIGHTS = "model.safetensors"
+"""Its weights."""
 LEDGERS = ("ledger.jsonl", "fill.jsonl", "statistics.jsonl", "centre.jsonl")
 """What was released in the run, and before it."""
 VERSION = 2

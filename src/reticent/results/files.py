@@ -11,8 +11,12 @@ from reticent.results.fields import read_lines
 from reticent.results.result import Result
 from reticent.results.sealing import read_sealed, seal, unseal
 
-ANSWER, RECORD, RESULTS = "result.json", "record.json", "results.jsonl"
-"""What `train` leaves, what a sweep leaves beside it, and all of a sweep's records in one file."""
+ANSWER = "result.json"
+"""What `train` leaves."""
+RECORD = "record.json"
+"""What a sweep leaves beside it."""
+RESULTS = "results.jsonl"
+"""All of a sweep's records in one file."""
 
 
 def name_of(folder: Path) -> str:

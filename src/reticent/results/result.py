@@ -14,6 +14,7 @@ from reticent.results.parts import ClassAccuracy, Effort, Learning, LedgerFacts,
 from reticent.results.version import VERSION, refuse_newer
 
 Kind = Literal["private", "plain"]
+"""Whether a run was private or plain."""
 Ending = Literal["done", "failed"]
 KINDS: tuple[Kind, ...] = ("private", "plain")
 ENDINGS: tuple[Ending, ...] = ("done", "failed")
@@ -292,4 +293,4 @@ def _known() -> frozenset[str]:
         machine=Machine(),
         command="",
     )
-    return frozenset({**full.answer(), **full.to_json()})
+    return frozenset({**full.answer(), **full.to_json(), "attack": None})  # how, beside published runs of papers

@@ -10,6 +10,7 @@ from reticent.defaults import Chosen
 from reticent.errors import SettingError, UnknownName, require
 
 CHOICES = ("lr", "momentum", "average_last", "max_grad_norm")
+"""What may differ from trial to trial: settings that no price knows of."""
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Steps to try where nothing is said: the rule's own, and shorter and longer ones."""
 

@@ -56,3 +56,4 @@ SOURCES: dict[str, tuple[Source, ...]] = {
         ),
     ),
 }
+"""Where each dataset is fetched from, the official source first."""

@@ -12,16 +12,19 @@ from torch.nn import functional
 from reticent.gradients.following.places import Answer, Each, EveryExample, Lost, NotFollowed, Place, Where
 
 Function: TypeAlias = Callable[..., object]
+"""A function of torch."""
 Args: TypeAlias = tuple[object, ...]
+"""What a function was given, in order."""
 Kwargs: TypeAlias = dict[str, object]
+"""What a function was given by name."""
 HOMES: tuple[object, ...] = (torch, Tensor, functional, torch.special)
 
 
 # Says where the examples are in a function's result; the result is None where it is not made yet.
 Follow: TypeAlias = "Callable[[Whose, Args, Kwargs, object], Answer]"
 FOLLOWED: dict[Function, Follow] = {}
-# Functions that tell shapes and types, never values.
 ABOUT_SHAPES: set[Function] = set()
+"""Functions that tell shapes and types, never values."""
 
 
 def named(name: str, homes: Iterable[object] = HOMES) -> list[Function]:

@@ -76,6 +76,7 @@ class Each(NamedTuple):
 
 # None: nothing of the examples is in it.
 Where: TypeAlias = Place | Packed | EveryExample | Sizes | Lost | None
+"""Where the examples are in a tensor; None where it is nobody's."""
 Answer: TypeAlias = Where | Each
 
 

@@ -72,7 +72,7 @@ def _open(feature: object) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Together:
+class Collated:
     """A collator of public records, by which these get the same length as those that are trained on."""
 
     tokenizer: object

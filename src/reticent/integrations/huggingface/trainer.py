@@ -19,7 +19,7 @@ from reticent.errors import ResumeError, SettingError
 from reticent.inside import Batch
 from reticent.integrations.huggingface.card import save_pretrained
 from reticent.integrations.huggingface.planning import PrivateTerms, opened
-from reticent.integrations.huggingface.reading import Together
+from reticent.integrations.huggingface.reading import Collated
 from reticent.integrations.huggingface.refusing import refuse_leaks
 from reticent.losses import LossLike, about_loss
 from reticent.methods import Method
@@ -72,7 +72,7 @@ class ReticentTrainer(Trainer):  # type: ignore[misc]
         super().__init__(*args, **settings)
         self.collator_of_one = self.data_collator
         if max_length is not None:
-            self.data_collator = Together(self.processing_class, max_length, self.data_collator)
+            self.data_collator = Collated(self.processing_class, max_length, self.data_collator)
         refuse_leaks(self)
 
     # -- training ------------------------------------------------------------------------------------------------

@@ -1,0 +1,1 @@
+"""The documentation site: what mkdocs is told besides the pages in `docs/`."""

@@ -12,8 +12,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
+from typer.testing import CliRunner
 
 import reticent as rt
+from reticent.cli import app
 from reticent.errors import DataError, ModelError, SettingError
 from reticent.integrations.opacus import PrivacyEngine
 from reticent.integrations.opacus.engine import BROUGHT
@@ -172,3 +174,13 @@ def test_statistics_are_not_kept_of_what_is_passed_beside_the_loop() -> None:
     with pytest.raises(ModelError, match="BatchNorm1d"):
         parts[0](X)
     assert torch.equal(model.state_dict()["1.running_mean"], before)
+
+
+def test_what_is_said_beside_a_history_is_not_left_out_in_silence(tmp_path: Path) -> None:
+    path = tmp_path / "history.json"
+    path.write_text("[[1.0, 0.1, 5]]")
+    asked = ["account", "--from-opacus", str(path), "--delta", "1e-5"]
+    assert CliRunner().invoke(app, asked).exit_code == 0
+    refused = CliRunner().invoke(app, [*asked, "--noise-multiplier", "4"])
+    assert refused.exit_code != 0
+    assert "leave out --noise-multiplier" in str(refused.exception or refused.output)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
-from reticent.errors import SettingError
+from reticent.errors import ModelError, SettingError
 
 lightning = pytest.importorskip("pytorch_lightning", reason="lightning is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore")  # Lightning has much to say of workers, loggers and devices
@@ -102,3 +102,81 @@ def test_monitoring_a_private_number_fails(blobs: tuple[Tensor, Tensor], tmp_pat
     stop = lightning.callbacks.EarlyStopping(monitor="train_loss")
     with pytest.raises(RuntimeError, match="train_loss"):
         trainer(tmp_path, callbacks=[stop]).fit(net)
+
+
+def test_a_module_that_is_protected_again_is_trained_again_and_pays_for_both(
+    blobs: tuple[Tensor, Tensor], tmp_path: Path
+) -> None:
+    net = Private()
+    said: dict[str, Any] = {"epsilon": 3.0, "delta": 1e-3, "epochs": 1, "batch_size": 50}
+    net.protect(blobs, **said)
+    trainer(tmp_path).fit(net)
+    first = net.private_run
+    assert first is not None
+    net.protect(blobs, **said)
+    with pytest.raises(SettingError, match="initial"):
+        trainer(tmp_path).fit(net)
+    before = net.layer.weight.detach().clone()
+    net.protect(blobs, **{**said, "epsilon": 6.0}, initial=first)
+    trainer(tmp_path).fit(net)
+    assert not torch.equal(before, net.layer.weight), "the second run was left out"
+    assert 3.0 < net.guarantee().epsilon <= 6.0
+
+
+class Bare(Net):
+    """All that is trained belongs to the module itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Identity()
+        self.weight = nn.Parameter(torch.zeros(2, 4))
+
+    def forward(self, x: Tensor) -> Any:
+        return functional.linear(x, self.weight)
+
+
+class PrivateBare(PrivateTraining, Bare):
+    pass
+
+
+def test_weights_of_the_module_itself_carry_the_mark_of_the_run(blobs: tuple[Tensor, Tensor], tmp_path: Path) -> None:
+    net = PrivateBare()
+    for _ in range(2):
+        net.protect(blobs, epsilon=3.0, delta=1e-3, epochs=1, batch_size=50)
+        if net.weight.any():
+            with pytest.raises(SettingError, match="has trained this model already"):
+                trainer(tmp_path).fit(net)
+            break
+        trainer(tmp_path).fit(net)
+    else:
+        pytest.fail("nothing was trained")
+
+
+class Above(PrivateTraining, Net):
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        return functional.cross_entropy(self(batch[0]), batch[1])
+
+
+class ByRows(Net):
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        return functional.cross_entropy(self(batch[0]), batch[1]) / len(batch[0])
+
+
+class PrivateByRows(PrivateTraining, ByRows):
+    pass
+
+
+def test_training_beside_the_private_step_is_refused(blobs: tuple[Tensor, Tensor], tmp_path: Path) -> None:
+    said: dict[str, Any] = {"epsilon": 3.0, "delta": 1e-3, "epochs": 2, "batch_size": 50}
+    with pytest.raises(SettingError, match="put PrivateTraining first"):
+        Above().protect(blobs, **said)
+    with pytest.raises(ModelError, match="number of examples"):
+        PrivateByRows().protect(blobs, **said)
+    net = Private()
+    net.protect(blobs, **said)
+    with pytest.raises(SettingError, match="leave them out"):
+        trainer(tmp_path).fit(net, DataLoader(TensorDataset(*blobs), batch_size=50))
+    net.protect(blobs, **said)
+    trainer(tmp_path, max_epochs=1).fit(net)
+    with pytest.raises(SettingError, match="called again"):
+        trainer(tmp_path, max_epochs=2).fit(net)

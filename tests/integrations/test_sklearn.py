@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.ensemble import BaggingClassifier
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 from torch import Tensor, nn
 
+from reticent import load
 from reticent.errors import PrivacyWarning, SettingError
-from reticent.integrations.sklearn import EXPECTED_FAILURES, PrivateClassifier, PrivateRegressor
+from reticent.integrations.sklearn import EXPECTED_FAILURES, LABELS, PrivateClassifier, PrivateRegressor
 
 
 def test_in_a_pipeline_with_names_of_classes(blobs: tuple[Tensor, Tensor]) -> None:
@@ -39,8 +42,24 @@ def test_declared_classes_hold_and_others_are_refused(blobs: tuple[Tensor, Tenso
     said: dict[str, Any] = {"epsilon": 4.0, "delta": 1e-3, "epochs": 1, "batch_size": 50}
     made = PrivateClassifier(classes=[0, 1, 2], **said).fit(x, y)
     assert made.predict_proba(x[:2]).shape == (2, 3)
+    assert LABELS not in made.guarantee_.assumptions
     with pytest.raises(SettingError, match="not among the classes"):
         PrivateClassifier(classes=[0, 2], **said).fit(x, y)
+
+
+def test_labels_that_were_counted_are_an_assumption(blobs: tuple[Tensor, Tensor], tmp_path: Path) -> None:
+    x, y = (part.numpy() for part in blobs)
+    made = PrivateClassifier(epsilon=4.0, delta=1e-3, epochs=1, batch_size=50).fit(x, y)
+    assert LABELS in made.guarantee_.assumptions
+    made.trained_.save(tmp_path)
+    assert LABELS in load(tmp_path, nn.Linear(x.shape[1], 2)).guarantee.assumptions
+
+
+def test_members_of_an_ensemble_are_warned_of(blobs: tuple[Tensor, Tensor]) -> None:
+    x, y = (part.numpy() for part in blobs)
+    one = PrivateClassifier(epsilon=4.0, delta=1e-3, epochs=1, batch_size=50, classes=[0, 1])
+    with pytest.warns(PrivacyWarning, match="ensembles"):
+        BaggingClassifier(one, n_estimators=2).fit(x, y)
 
 
 def test_cross_validation_is_warned_of(blobs: tuple[Tensor, Tensor]) -> None:

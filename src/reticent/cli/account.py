@@ -60,7 +60,15 @@ def account(
 ) -> None:
     """Say what a run costs: the epsilon that is proved, and the one the method's paper claims."""
     if from_opacus is not None:
-        return _foreign(from_opacus, delta, as_json)
+        beside: dict[str, object] = {
+            "data": data,
+            "data-size": data_size,
+            "batch-size": batch_size,
+            "sample-rate": sample_rate,
+        }
+        beside |= {"rounds": rounds, "epochs": epochs, "noise-multiplier": noise_multiplier, "epsilon": epsilon}
+        beside |= {"size": size, "adjacency": adjacency, "accepted": accepted, "set": settings}
+        return _foreign(from_opacus, delta, as_json, [name for name, value in beside.items() if value is not None])
     from reticent.accounting.claims.claimed import check_orders
     from reticent.experiments.quoting import nothing_proved, quote
 
@@ -82,10 +90,13 @@ def _tell(guarantee: Guarantee, found: dict[str, float], as_json: bool) -> None:
     print(json.dumps(answer) if as_json else "\n".join([*in_words(guarantee), *shown(found)]))
 
 
-def _foreign(path: Path, delta: float | None, as_json: bool) -> None:
-    """What somebody else's run with Opacus costs."""
+def _foreign(path: Path, delta: float | None, as_json: bool, beside: list[str]) -> None:
+    """What somebody else's run with Opacus costs; what was said beside the file would be left out in silence."""
+    from reticent.errors import SettingError
     from reticent.integrations.opacus.foreign import guarantee_of
 
+    if beside:
+        raise SettingError(f"--from-opacus takes everything but delta from the file: leave out --{beside[0]}")
     _tell(*guarantee_of(path, 1e-5 if delta is None else delta), as_json)
 
 

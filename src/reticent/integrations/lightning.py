@@ -32,12 +32,14 @@ from reticent.integrations.opacus.listening import (
     wrapped,
 )
 from reticent.integrations.opacus.loader import refuse_other_draws, store_of
+from reticent.integrations.opacus.numbers import refuse_counted
 from reticent.integrations.opacus.optimizer import Around
 from reticent.integrations.opacus.own_loop import HeardLoss
 from reticent.integrations.opacus.program import Program
 from reticent.losses import LossLike
 from reticent.methods import Method, get
 from reticent.methods.planning import default_delta
+from reticent.origins import MARK
 from reticent.run import Run
 
 
@@ -66,6 +68,11 @@ class PrivateTraining(LightningModule):
         **settings: Value,
     ) -> None:
         """Say what is trained on, and for how much: examples as `rt.fit` takes them, or a DataLoader."""
+        if type(self).training_step is not PrivateTraining.training_step:
+            raise SettingError(
+                f"training_step of {type(self).__name__} stands before the private one, and would train without it: "
+                "put PrivateTraining first, class Private(PrivateTraining, Net), and training_step into Net"
+            )
         if isinstance(examples, DataLoader):
             refuse_other_draws(examples, poisson=True)
             batch_size = batch_size or examples.batch_size
@@ -88,6 +95,7 @@ class PrivateTraining(LightningModule):
             return Run(model, optimizer, examples, method=chosen, loss=heard, budget=budget, delta=bound, **said)
 
         self._protected = made
+        object.__setattr__(self, "private_run", None)  # what is asked for now is a run of its own
 
     def guarantee(self) -> Guarantee:
         """What is proved of the model, whatever the trainer has done with it since."""
@@ -117,6 +125,11 @@ class PrivateTraining(LightningModule):
 
     def training_step(self, batch: Value, batch_idx: int) -> None:  # noqa: ARG002 - the vault draws by itself
         """One round; after the last one the trainer is told to stop."""
+        if not isinstance(batch, int):
+            raise SettingError(
+                "the trainer's fit was given examples to train on, which hooks and callbacks would see: leave them "
+                "out, protect was told of them"
+            )
         optimizer: Value = self.optimizers()
         done = 0 if self.private_run is None else self.private_run.number
         if self.private_run is None or not self.private_run.over:
@@ -152,7 +165,13 @@ class PrivateTraining(LightningModule):
             run = self._protected(optimizer)
             object.__setattr__(self, "private_run", run)
         assert self.private_run is not None
+        if self.private_run.optimizer is not optimizer:
+            raise SettingError(
+                "the trainer's fit was called again within one run, whose optimizer is that of the first time: let one "
+                "fit do all epochs, or give protect a folder, and go on with resume=True"
+            )
         self.private_run.step()
+        vars(self)[MARK] = vars(self.private_run.model)[MARK]  # the copy that is trained shares all but this
 
 
 class RoundOptimizer(Around):
@@ -213,6 +232,7 @@ def _rehearsed(module: LightningModule, step: Callable[..., Value], rows: Batch)
             "training_step gave no loss that is made of self(x) and the batch: say which by protect(loss=)"
         )
     program = Program.of(loss.note)
+    refuse_counted(program, turn)
     if program.kind != "mean":
         raise SettingError("the loss of training_step is a sum over the batch: let it be a mean")
     if logged:

@@ -6,6 +6,7 @@ import copy
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -30,10 +31,19 @@ Given: TypeAlias = Any
 
 Array = NDArray[Given]
 SEVERAL = (
-    "cross-validation and searches fit a private model for every fold and setting, and each of them spends its epsilon "
-    "of the examples it is given: k folds cost an example up to k - 1 times as much, and a guarantee says nothing of a "
-    "model chosen so. rt.tune pays for a choice (docs/sklearn.md)"
+    "cross-validation, searches and ensembles fit a private model for every fold, setting and member, and each of them "
+    "spends its epsilon of the examples it is given: k folds cost an example up to k - 1 times as much, and a "
+    "guarantee says nothing of a model chosen or joined so. rt.tune pays for a choice (docs/sklearn.md)"
 )
+
+MAKE_SEVERAL = tuple(
+    f"sklearn.{part}"
+    for part in ("model_selection", "ensemble", "multiclass", "multioutput", "calibration", "feature_selection")
+)
+"""Parts of scikit-learn that fit an estimator several times."""
+
+LABELS = "which labels there are is public: they were counted on the examples (classes= declares them)"
+"""What a guarantee rests on where nobody declared the labels."""
 
 EXPECTED_FAILURES = {
     "check_regressors_train": "it asks for half of the variance of 200 examples: more than epsilon 1 lets through",
@@ -72,8 +82,8 @@ class _PrivateEstimator(BaseEstimator):
         self.loss = loss
         self.random_state = random_state
 
-    def _fitted(self, x: Array, y: Array, outputs: int, loss: str) -> Self:
-        if _cross_validated():
+    def _fitted(self, x: Array, y: Array, outputs: int, loss: str, assumes: tuple[str, ...] = ()) -> Self:
+        if _one_of_several():
             warnings.warn(SEVERAL, PrivacyWarning, stacklevel=3)
         state = self.random_state
         seed = None if state is None else int(check_random_state(state).randint(2**31 - 1))
@@ -84,8 +94,10 @@ class _PrivateEstimator(BaseEstimator):
         names = ("epsilon", "delta", "epochs", "batch_size", "lr", "method", "size")
         said = {name: getattr(self, name) for name in names}
         chosen = loss if self.loss is None else self.loss
-        self.trained_ = fit(net, (x.astype(np.float32), y), loss=chosen, seed=seed, **said)
-        self.guarantee_ = self.trained_.guarantee
+        trained = fit(net, (x.astype(np.float32), y), loss=chosen, seed=seed, **said)
+        promised = trained.guarantee
+        self.guarantee_ = replace(promised, assumptions=promised.assumptions + assumes)
+        self.trained_ = replace(trained, guarantee=self.guarantee_)
         return self
 
     def _network(self, features: int, outputs: int) -> nn.Module:
@@ -152,7 +164,8 @@ class PrivateClassifier(ClassifierMixin, _PrivateEstimator):
         if not np.isin(y, self.classes_).all():
             raise SettingError("some labels are not among the classes that were declared")
         numbers: Array = np.asarray(np.searchsorted(self.classes_, y))
-        return self._fitted(x, numbers, len(self.classes_), "cross_entropy")
+        assumes = (LABELS,) if self.classes is None else ()
+        return self._fitted(x, numbers, len(self.classes_), "cross_entropy", assumes)
 
     def decision_function(self, X: Given) -> Array:
         """The outputs of the network; of two classes, how much the second is above the first."""
@@ -187,11 +200,11 @@ class PrivateRegressor(RegressorMixin, _PrivateEstimator):
         return self._outputs(X).double().numpy().reshape(-1)
 
 
-def _cross_validated() -> bool:
-    """Whether a fold or a search is under way."""
+def _one_of_several() -> bool:
+    """Whether a fold, a search or an ensemble is under way."""
     frame = sys._getframe(1)
     while frame.f_back is not None:
         frame = frame.f_back
-        if str(frame.f_globals.get("__name__", "")).startswith("sklearn.model_selection"):
+        if str(frame.f_globals.get("__name__", "")).startswith(MAKE_SEVERAL):
             return True
     return False

@@ -244,6 +244,9 @@ def test_an_adapter_is_trained_privately_and_saved_in_its_own_format(tmp_path: P
     assert not keys & {"loss", "train_loss", "grad_norm"}, "nothing pays for them"
     assert (tmp_path / "out" / "checkpoint-3" / "adapter_model.safetensors").exists()
 
+    for holding in (tmp_path / "out", tmp_path / "out" / "run"):
+        with pytest.raises(SettingError, match="secret key"):
+            mine.save_pretrained(holding)
     folder = mine.save_pretrained(tmp_path / "hub")
     assert not list(folder.rglob("*private*"))
     assert not (folder / "training_args.bin").exists()

@@ -9,8 +9,8 @@ from typing import Any
 
 from reticent.certificate import CARD, Card
 from reticent.certificate.card import LEDGERS, digest_of
-from reticent.errors import ModelError
-from reticent.files import make_folder, replace_file
+from reticent.errors import ModelError, SettingError
+from reticent.files import PRIVATE, make_folder, replace_file
 from reticent.origins import refuse_trained_on
 from reticent.trained import Trained
 
@@ -30,6 +30,11 @@ def save_pretrained(
     if save is None:
         raise ModelError(f"a {type(model).__name__} has no save_pretrained: use trained.save(folder)")
     refuse_trained_on(model, trained.lineage)
+    if any(path.rglob(PRIVATE)):
+        raise SettingError(
+            f"{path} holds a run's {PRIVATE}/ folder, with its secret key, which would go to the Hub with the rest: "
+            "give another folder"
+        )
     make_folder(path)
     save(path)
     if tokenizer is not None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from reticent.accounting import Event, Gaussian, Ledger, Subsampled, price
+from reticent.accounting import Event, Gaussian, Ledger, Subsampled, Unbounded, price
 from reticent.accounting.pricing import renyi_epsilon
 from reticent.errors import DataError, PrivacyWarning, UnknownName, require
 
@@ -141,6 +141,8 @@ class OpacusAccountant:
 
 def _line(event: Event) -> Line:
     rate, inner = (event.rate, event.inner) if isinstance(event, Subsampled) else (1.0, event)
+    if isinstance(inner, Unbounded):
+        return 0.0, rate, 1  # as Opacus writes a step without noise: its epsilon is infinite
     if not isinstance(inner, Gaussian):
         raise DataError(f"{event} is no step of DP-SGD: an Opacus accountant cannot hold it")
     return inner.noise_multiplier, rate, 1

@@ -26,11 +26,18 @@ from reticent.integrations.opacus.own_loop import OWN_LOOP, OwnLoop, Terms
 from reticent.integrations.opacus.validators import ModuleValidator
 from reticent.methods import dpsgd
 from reticent.methods.planning import default_delta
+from reticent.origins import marked
+from reticent.reading import reading
 from reticent.run import Run
 
 MOST_EPOCHS = 1000
 """A script that does not say how long it trains is planned for no more than this."""
 OPEN_PLAN = "the number of steps was fixed without looking at the examples: it was not told beforehand"
+
+BROUGHT = (
+    "what a checkpoint brought is all that was released before, and was released as its history says: Poisson draws, "
+    "each gradient that of one example, noise as good as real numbers"
+)
 
 Returned = tuple[Value, ...]
 
@@ -103,10 +110,9 @@ class PrivacyEngine:
         rounds = math.ceil((MOST_EPOCHS if epochs is None else epochs) * steps)
         method = dpsgd(noise_multiplier=noise_multiplier, max_grad_norm=max_grad_norm)
         method = method if loss_reduction == "mean" else replace(method, direction=Summed())
-        before = tuple(self._already())
         inner = module.to_standard_module() if isinstance(module, GradSampleModule) else module
         own = optimizer.original_optimizer if isinstance(optimizer, DPOptimizer) else optimizer
-        initial = [loop.run for loop in self._loops if loop.run is not None and loop.terms.module is inner]
+        self._refuse_strangers(inner)
 
         def run(loss: object, keys: Randomness, most: int | None) -> Run:
             return Run(
@@ -120,8 +126,8 @@ class PrivacyEngine:
                 budget=Budget(math.inf, default_delta(public), accountant="rdp"),
                 loss=loss,  # type: ignore[arg-type]
                 seed=keys,
-                already=before,
-                initial=[*initial, "public"] if initial else None,
+                already=tuple(self._already()),
+                initial=self._before(inner) or None,
                 max_physical_batch_size=most,
             )
 
@@ -181,8 +187,23 @@ class PrivacyEngine:
         counted = "zero-out" in found or self.accountant.brought  # of a file nobody knows where its numbers come from
         cost = price(events, delta, adjacency="zero-out" if counted else found[0])
         assumes = (OWN_LOOP, *(() if all(planned for _, planned in begun) else (OPEN_PLAN,)))
+        assumes += (BROUGHT,) if self.accountant.brought else ()
         seeded = any(one.guarantee().seeded for one, _ in begun)
         return replace(run.plan, price=cost).guarantee(seeded=seeded, assumes=assumes)
+
+    def _before(self, module: nn.Module) -> list[Run]:
+        """The runs of this engine that have trained a part of a module."""
+        runs = [loop.run for loop in self._loops if loop.run is not None]
+        return [run for run in runs if run.lineage.runs.keys() & marked(module).runs.keys()]
+
+    def _refuse_strangers(self, module: nn.Module) -> None:
+        """Refuse weights that somebody else has trained privately: their cost would be left out."""
+        known = {name for run in self._before(module) for name in run.lineage.runs}
+        if marked(module).runs.keys() - known:
+            raise SettingError(
+                "a private run that is none of this engine has trained this module: what it cost would be left out. "
+                "Use the engine that trained it, or save_checkpoint there, and here load_checkpoint into a new module"
+            )
 
     def _already(self) -> list[Event]:
         return [event for event, count in tally_of(self.accountant.history).items() for _ in range(count)]
@@ -218,14 +239,17 @@ class PrivacyEngine:
         self, path: str | Path, *, module: nn.Module, optimizer: Optimizer | None = None, **_settings: Value
     ) -> dict[str, Value]:
         """Read such a file, Opacus' own as well: what it says was released counts from then on."""
-        told = torch.load(path, map_location="cpu", weights_only=True)
-        if not isinstance(told, dict) or "privacy_accountant_state_dict" not in told:
-            raise DataError("the file is no checkpoint of a privacy engine: it has no privacy_accountant_state_dict")
+        with reading(path, "give a file that save_checkpoint of a privacy engine wrote"):
+            told = torch.load(path, map_location="cpu", weights_only=True)
+        needed = ("privacy_accountant_state_dict", "module_state_dict")
+        lacking = [name for name in needed if not isinstance(told, dict) or name not in told]
+        if lacking:
+            raise DataError(f"the file is no checkpoint of a privacy engine: it has no {lacking[0]}")
         module.load_state_dict(told["module_state_dict"])
         self.accountant.load_state_dict(told["privacy_accountant_state_dict"])
         if optimizer is not None and "optimizer_state_dict" in told:
             optimizer.load_state_dict(told["optimizer_state_dict"])
-        return told
+        return dict(told)
 
 
 def _refuse_unlike(

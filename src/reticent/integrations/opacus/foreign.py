@@ -56,10 +56,16 @@ def if_shuffled(history: list[Line], delta: float) -> float:
 
     >>> if_shuffled([(2.0, 0.1, 25)], 1e-5) == price({Gaussian(2.0): 3}, 1e-5).epsilon
     True
+    >>> if_shuffled([(2.0, 0.1, 5), (1.0, 0.1, 10)], 1e-5) == price({Gaussian(2.0): 1, Gaussian(1.0): 2}, 1e-5).epsilon
+    True
     """
     epochs: dict[Event, int] = {}
+    begun = 0.0
     for noise, rate, steps in history:
-        epochs[Gaussian(noise)] = epochs.get(Gaussian(noise), 0) + math.ceil(steps * rate - 1e-9)
+        ended = begun + steps * rate  # a stretch that begins within an epoch may meet an example once more
+        met = math.ceil(ended - 1e-9) - math.floor(begun + 1e-9)
+        epochs[Gaussian(noise)] = epochs.get(Gaussian(noise), 0) + met
+        begun = ended
     return price(epochs, delta).epsilon
 
 

@@ -27,6 +27,8 @@ class Turn:
         self.rows, self.hear = rows, hear
         self.looked = False
         """Whether a value was read before a loss was heard: then it may be part of the loss as a number."""
+        self.counts: set[int] = set()
+        """What was told of the number of rows, which is private too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,14 +90,17 @@ class Heard(Tensor):
             found = func(*args, **kwargs)
         turn = next(_heard_in((args, kwargs))).note.turn
         name = getattr(func, "__name__", "")
-        if isinstance(found, Tensor | tuple | list) and not isinstance(found, torch.Size):
+        _told_rows(turn, name, args, found)
+        if name == "tolist":
+            turn.looked = True
+        elif isinstance(found, Tensor | tuple | list) and not isinstance(found, torch.Size):
             if edits(name, kwargs):
                 first = args[0] if args else None
                 if isinstance(first, Heard):
                     first.note = _noted(func, args, kwargs, turn, first, "was edited in place")
                 return found
             return wrapped(found, lambda value, path: _noted(func, args, kwargs, turn, value, path=path))
-        if name == "__setitem__" and isinstance(args[0], Heard):
+        elif name == "__setitem__" and isinstance(args[0], Heard):
             args[0].note = _noted(func, args, kwargs, turn, args[0], "was edited in place")
         elif name not in _ABOUT and not (name in _LETTERS and not isinstance(found, float | bool)):
             turn.looked = True
@@ -106,6 +111,16 @@ class Heard(Tensor):
         if args or kwargs.get("gradient") is not None or kwargs.get("inputs") is not None:
             raise ModelError("loss.backward() is heard without arguments: add losses up and call it once")
         self.note.turn.hear(self.note)
+
+
+def _told_rows(turn: Turn, name: str, args: tuple[Value, ...], found: Value) -> None:
+    """Remember what a loop was told of the number of rows, by a tensor that has them."""
+    with torch._C.DisableTorchFunctionSubclass():
+        if args and isinstance(args[0], Tensor) and args[0].ndim and args[0].shape[0] == turn.rows:
+            if isinstance(found, torch.Size):
+                turn.counts.add(found[0])
+            elif name in ("__len__", "numel") or (name == "size" and found == turn.rows):
+                turn.counts.add(found)
 
 
 def edits(name: str, kwargs: Mapping[str, Value]) -> bool:

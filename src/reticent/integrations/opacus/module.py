@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from reticent.gradients.batches import map_tensors
 from reticent.inside.guard import Guard
 from reticent.integrations.opacus.listening import Note, Value, called_model, notes_of, picked, plain, turn_of, wrapped
+from reticent.integrations.opacus.validators import ModuleValidator
 
 PREFIX = "_module."
 
@@ -30,6 +31,8 @@ class GradSampleModule(nn.Module):
         """What the model answers; of a private batch without gradients, which the private step takes by itself."""
         turn = turn_of(args, kwargs)
         if turn is None:
+            if self.training:  # what is given here may be private too, and a BatchNorm would remember it
+                ModuleValidator.validate(self._module, strict=True)
             return self._module(*args, **kwargs)
         if self._watch is None:
             self._watch = Guard(self._module)

@@ -15,13 +15,14 @@ from reticent.gradients.batches import size
 from reticent.inside import Batch, Randomness, RoundSettings
 from reticent.inside.shown import Recalled, Window
 from reticent.integrations.opacus.listening import Note, Turn, Value, part_of_batch, wrapped
-from reticent.integrations.opacus.program import Kind, Program
+from reticent.integrations.opacus.numbers import refuse_measured
+from reticent.integrations.opacus.program import REMEDY, Kind, Program
 from reticent.methods import Method
 from reticent.run import Run
 
 OWN_LOOP = (
-    "the loop's own code decides nothing by what it sees of batches and losses: neither the loss, nor which steps are "
-    "taken, nor when it stops"
+    "the loop's own code decides nothing by what it sees of batches and losses: neither the loss, nor the learning "
+    "rate, nor which steps are taken, nor when it stops"
 )
 """What no engine can check of a loop that somebody else wrote."""
 
@@ -129,11 +130,8 @@ class OwnLoop:
                 "batch must be the same function of it in every step. Numbers that change must not depend on the "
                 "examples, and there is no way to see that they do not"
             )
-        if self._program is None and note.turn.looked and program.numbers:
-            raise ModelError(
-                "a value of the batch was read (item(), float(), numpy(), if) before backward(), and there are numbers "
-                "in the loss that may come from it: read values after backward()"
-            )
+        if self._program is None:
+            refuse_measured(program, note.turn)
         self._heard = program
 
     def forget(self) -> None:
@@ -169,4 +167,10 @@ class OwnLoop:
             warnings.simplefilter(
                 "ignore", PrivacyWarning
             )  # of a plan that is open: `get_epsilon` tells what was spent
-            return self.terms.run(loss, self._keys, self.most)
+            try:
+                return self.terms.run(loss, self._keys, self.most)
+            except (IndexError, RuntimeError, TypeError) as error:
+                raise ModelError(
+                    f"the loss cannot be made of other rows as it was of these ({error}): a tensor of as many rows as "
+                    f"were drawn (torch.arange(len(x)), torch.zeros(len(x))) or a choice among them is in it. {REMEDY}"
+                ) from error

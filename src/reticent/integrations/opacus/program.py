@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -114,11 +114,6 @@ class Program:
         return found
 
     @property
-    def numbers(self) -> bool:
-        """Whether a number that is not whole is among its arguments."""
-        return any(_has_number(value) for one in self.operations for value in (*one.args, *one.kwargs.values()))
-
-    @property
     def kind(self) -> Kind:
         """Whether the loss is a mean over the examples or a sum; refuses what is neither."""
         return self._kind(len(self.operations) - 1)
@@ -139,8 +134,9 @@ class Program:
     def _refuse_numbers_of_the_batch(self) -> None:
         """A number made of all examples may only be added up or scaled on its way to the loss."""
         for one in self.operations:
-            uses = any(isinstance(part, Ref) and self._scalar(part) for part in (*one.args, *one.kwargs.values()))
-            if uses and not (one.scalar and _name(one.function) in _LINEAR):
+            found = [part for part in _refs((one.args, tuple(one.kwargs.values()))) if self._scalar(part)]
+            apart = all(part in one.args for part in found) and one.scalar and _name(one.function) in _LINEAR
+            if found and not apart:
                 raise ModelError(
                     f"one number of the whole batch goes into {_name(one.function)}, and mixes the examples. {REMEDY}"
                 )
@@ -192,16 +188,17 @@ def _name(function: Callable[..., Value]) -> str:
     return str(getattr(function, "__name__", function))
 
 
+def _refs(value: Value) -> Iterator[Ref]:
+    """Every earlier result among arguments, in lists and dicts too."""
+    if isinstance(value, Ref):
+        yield value
+    elif isinstance(value, Mapping | tuple | list):
+        for part in value.values() if isinstance(value, Mapping) else value:
+            yield from _refs(part)
+
+
 def _plain_rest(args: tuple[Value, ...]) -> bool:
     return all(isinstance(part, Ref | int | float) for part in args)
-
-
-def _has_number(value: Value) -> bool:
-    if isinstance(value, Mapping):
-        value = tuple(value.values())
-    if isinstance(value, tuple | list):
-        return any(map(_has_number, value))
-    return isinstance(value, Constant) or (isinstance(value, float) and not value.is_integer())
 
 
 def _reduction(operation: Operation) -> str | None:

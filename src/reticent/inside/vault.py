@@ -14,6 +14,7 @@ from torch import Tensor
 
 from reticent.accounting import Allowance, Entry, Event, Ledger, Unbounded
 from reticent.errors import BudgetSpent, ResumeError, SettingError
+from reticent.gradients.precision import own_precision
 from reticent.inside.ahead import expect, foresees
 from reticent.inside.bundle import Bundle
 from reticent.inside.careful import Watch, carefully
@@ -191,7 +192,8 @@ class Vault:
         mine = {share: self._drawn(draw, places[share]) for share in self._own(places)}
         nobody = replace(draw, _index=draw._index[:0], _others=())
         asked = mine or {-1: self._drawn(nobody, slice(None))}  # whoever has no share must know what form an answer has
-        with self._ranks.together(lambda: [as_bytes(torch.from_numpy(draw._index)), *weights_of(query)]):
+        same = self._ranks.together(lambda: [as_bytes(torch.from_numpy(draw._index)), *weights_of(query)])
+        with same, own_precision():
             parts = [self._part(query, drawn, share, shares) for share, drawn in asked.items()]
         if next(iter(asked.values())).notes:
             self._remember(draw, places, {share: drawn.notes for share, drawn in mine.items()})

@@ -17,6 +17,7 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from reticent.accounting import Price
 from reticent.errors import PrivacyWarning, ReticentError, SettingError
 from reticent.gradients import check
+from reticent.gradients.precision import own_precision
 from reticent.gradients.randomness import undisturbed
 from reticent.inside import Batch, Flat, Partition, Task
 from reticent.inside.guard import Guard
@@ -118,7 +119,8 @@ class Checked:
         """Check it, unless that was done."""
         modes = tuple(module.training for module in self._model.modules())
         if modes not in self._known:
-            check_model(*self._asked)
+            with own_precision():  # as in a round
+                check_model(*self._asked)
             self._known.add(modes)
 
 

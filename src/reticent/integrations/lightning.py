@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import torch
-from pytorch_lightning import LightningModule
+from pytorch_lightning import LightningModule, Trainer
 from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
@@ -15,7 +16,7 @@ from torch.utils.data import DataLoader
 
 from reticent.accounting import Budget, Guarantee
 from reticent.accounting.adjacency import adjacency_of
-from reticent.errors import ReticentError, SettingError
+from reticent.errors import ResumeError, ReticentError, SettingError
 from reticent.gradients.batches import size as rows_in
 from reticent.gradients.randomness import undisturbed
 from reticent.inside import Batch, readable
@@ -42,6 +43,9 @@ from reticent.methods.planning import default_delta
 from reticent.origins import MARK
 from reticent.run import Run
 
+NOTE = "reticent"
+"""Where a checkpoint of Lightning says which run it is of, and how far that had come."""
+
 
 class PrivateTraining(LightningModule):
     """Put it before your own module, `class Private(PrivateTraining, Net)`, and call `protect` before the trainer.
@@ -51,6 +55,9 @@ class PrivateTraining(LightningModule):
     """
 
     _protected: Callable[[Optimizer], Run] | None = None
+    _resumes = False
+    _from: dict[str, Value] | None = None
+    """What the trainer's checkpoint says of the run, where it was given one."""
     private_run: Run | None = None
     """The run, from the first step on."""
 
@@ -73,6 +80,8 @@ class PrivateTraining(LightningModule):
                 f"training_step of {type(self).__name__} stands before the private one, and would train without it: "
                 "put PrivateTraining first, class Private(PrivateTraining, Net), and training_step into Net"
             )
+        if "scheduler" in settings:
+            raise SettingError("scheduler: the schedules are those that configure_optimizers gives; leave it out")
         if isinstance(examples, DataLoader):
             refuse_other_draws(examples, poisson=True)
             batch_size = batch_size or examples.batch_size
@@ -92,9 +101,12 @@ class PrivateTraining(LightningModule):
             # A copy that shares parameters and parts, without the trainer: that is none of the model's business.
             said = {"batch_size": batch_size, "size": size, "epochs": epochs, **settings}
             model = copy.copy(self).train()
+            said["scheduler"] = (
+                Schedules(optimizer, self._schedules, self._rounds_an_epoch) if self._schedules else None
+            )
             return Run(model, optimizer, examples, method=chosen, loss=heard, budget=budget, delta=bound, **said)
 
-        self._protected = made
+        self._protected, self._resumes = made, bool(settings.get("folder") and settings.get("resume"))
         object.__setattr__(self, "private_run", None)  # what is asked for now is a run of its own
 
     def guarantee(self) -> Guarantee:
@@ -114,14 +126,19 @@ class PrivateTraining(LightningModule):
     def configure_optimizers(self) -> Value:
         """The optimizer of your module, whose steps are rounds; its schedules are stepped as it says."""
         found = super().configure_optimizers()
-        self._schedules: list[tuple[LRScheduler, str]] = []
+        self._schedules: list[Timed] = []
         optimizer = _single(found, self._schedules)
-        for schedule, _ in self._schedules:
+        for schedule, _, _ in self._schedules:
             if isinstance(schedule, ReduceLROnPlateau):
                 raise SettingError(
                     "ReduceLROnPlateau asks for a loss, which is private: use a schedule fixed in advance"
                 )
         return RoundOptimizer(optimizer, self)
+
+    def on_train_start(self) -> None:
+        """Make the run, or go on with it: the trainer counts from where it stands."""
+        super().on_train_start()
+        self._begun()
 
     def training_step(self, batch: Value, batch_idx: int) -> None:  # noqa: ARG002 - the vault draws by itself
         """One round; after the last one the trainer is told to stop."""
@@ -136,42 +153,49 @@ class PrivateTraining(LightningModule):
             optimizer.step()
             if self.private_run is None or self.private_run.number != done + 1:
                 raise ReticentError("the trainer did not take the private step: use one optimizer, and no plugin of it")
-            self._turn_schedules("step")
         self.trainer.should_stop = self.trainer.should_stop or self.private_run.over
 
-    def on_train_epoch_end(self) -> None:
-        """Schedules by the epoch."""
-        super().on_train_epoch_end()
-        self._turn_schedules("epoch")
+    def on_save_checkpoint(self, checkpoint: dict[str, Value]) -> None:
+        """Note which run a checkpoint is of; ledger, key and all that a run goes on from are in its folder."""
+        super().on_save_checkpoint(checkpoint)
+        if self.private_run is not None:
+            self.private_run.save()
+            checkpoint[NOTE] = {"run": self.private_run.bill.run, "round": self.private_run.number}
 
     def on_load_checkpoint(self, checkpoint: dict[str, Value]) -> None:
-        """Refuse to go on from a checkpoint that knows nothing of the releases before it."""
+        """Refuse to train on from a checkpoint without the folder of its run, which knows of all releases."""
         if self._protected is not None and self.trainer.state.fn == "fit":
-            raise SettingError(
-                "a checkpoint of Lightning does not hold the ledger and the key of a private run: give protect a "
-                "folder and resume=True, and the trainer no ckpt_path"
-            )
+            if not self._resumes:
+                raise SettingError(
+                    "a checkpoint of Lightning does not hold the ledger and the key of a private run: give protect the "
+                    "folder of the run, and resume=True, beside ckpt_path"
+                )
+            if not isinstance(checkpoint.get(NOTE), dict):
+                raise ResumeError("the checkpoint is of no private run: leave out ckpt_path; the folder has it all")
+            self._from = checkpoint[NOTE]
         super().on_load_checkpoint(checkpoint)
 
-    def _turn_schedules(self, interval: str) -> None:
-        for schedule, when in self._schedules:
-            if when == interval:
-                schedule.step()
-
-    def _round(self, optimizer: Optimizer) -> None:
+    def _begun(self) -> Run:
         if self.private_run is None:
             if self._protected is None:
                 raise SettingError("call protect(examples, epsilon=..., epochs=...) before the trainer's fit")
-            run = self._protected(optimizer)
+            held: Value = self.optimizers()
+            run = self._protected(held.optimizer.original_optimizer)
+            _refuse_other_run(self._from, run)
             object.__setattr__(self, "private_run", run)
+            _counted(self.trainer, run.number, self._rounds_an_epoch, self._from)
         assert self.private_run is not None
-        if self.private_run.optimizer is not optimizer:
+        return self.private_run
+
+    def _round(self, optimizer: Optimizer) -> None:
+        run = self._begun()
+        if run.optimizer is not optimizer:
             raise SettingError(
                 "the trainer's fit was called again within one run, whose optimizer is that of the first time: let one "
                 "fit do all epochs, or give protect a folder, and go on with resume=True"
             )
-        self.private_run.step()
-        vars(self)[MARK] = vars(self.private_run.model)[MARK]  # the copy that is trained shares all but this
+        run.step()
+        vars(self)[MARK] = vars(run.model)[MARK]  # the copy that is trained shares all but this
 
 
 class RoundOptimizer(Around):
@@ -187,8 +211,70 @@ class RoundOptimizer(Around):
             closure()
         self._module._round(self.original_optimizer)
 
+    def load_state_dict(self, state_dict: dict[str, Value]) -> None:
+        """Nothing: what the optimizer remembers is in the folder of the run, which may be further than a checkpoint."""
 
-def _single(found: Value, schedules: list[tuple[LRScheduler, str]]) -> Optimizer:
+
+Timed: TypeAlias = tuple[LRScheduler, str, int]
+"""A schedule, stepped every so many steps or epochs."""
+
+
+class Schedules(LRScheduler):
+    """The schedules of a module as one that a run steps and keeps: by rounds or by epochs, as often as each says."""
+
+    def __init__(self, optimizer: Optimizer, parts: Sequence[Timed], each: int):
+        self.optimizer, self.parts, self.each, self.last_epoch = optimizer, tuple(parts), each, 0
+
+    def step(self, epoch: int | None = None) -> None:  # noqa: ARG002 - as torch has it
+        """After a round."""
+        self.last_epoch += 1
+        for schedule, interval, frequency in self.parts:
+            if self.last_epoch % (frequency * (self.each if interval == "epoch" else 1)) == 0:
+                schedule.step()
+
+    def get_last_lr(self) -> list[Value]:
+        """The learning rates now."""
+        return [group["lr"] for group in self.optimizer.param_groups]
+
+    def state_dict(self) -> dict[str, Value]:
+        """How far it has come, and each of them."""
+        return {"rounds": self.last_epoch, "parts": [schedule.state_dict() for schedule, _, _ in self.parts]}
+
+    def load_state_dict(self, state_dict: dict[str, Value]) -> None:
+        """Go on from there."""
+        self.last_epoch = state_dict["rounds"]
+        for (schedule, _, _), state in zip(self.parts, state_dict["parts"], strict=True):
+            schedule.load_state_dict(state)
+
+
+def _refuse_other_run(note: dict[str, Value] | None, run: Run) -> None:
+    """Refuse a trainer's checkpoint that is of another run, or knows of rounds that the run's folder does not."""
+    if note is None:
+        return
+    if note.get("run") != run.bill.run:
+        raise ResumeError(
+            "the checkpoint is of another run than the folder: name one that this run wrote, or leave out ckpt_path"
+        )
+    if note["round"] > run.number:
+        raise ResumeError(
+            f"the checkpoint is of round {note['round']}, and the folder of the run stands at {run.number}: it is an "
+            "older copy. Give the folder that the checkpoint was written beside, or leave out ckpt_path"
+        )
+
+
+def _counted(trainer: Trainer, number: int, each: int, note: dict[str, Value] | None) -> None:
+    """Let a trainer count from the rounds that are done; epochs are those of its checkpoint, if it was given one."""
+    if number == 0:
+        return
+    loop = trainer.fit_loop.epoch_loop
+    steps = loop.manual_optimization.optim_step_progress.total
+    steps.ready = steps.completed = loop._batches_that_stepped = number
+    if note is None:
+        for progress in (trainer.fit_loop.epoch_progress.total, trainer.fit_loop.epoch_progress.current):
+            progress.ready = progress.started = progress.processed = progress.completed = number // each
+
+
+def _single(found: Value, schedules: list[Timed]) -> Optimizer:
     """The one optimizer of what `configure_optimizers` gave, and its schedules with when they are stepped."""
     if isinstance(found, dict):
         config = found.get("lr_scheduler")
@@ -196,7 +282,7 @@ def _single(found: Value, schedules: list[tuple[LRScheduler, str]]) -> Optimizer
     if isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], list):
         for config in found[1]:
             said = config if isinstance(config, dict) else {"scheduler": config}
-            schedules.append((said["scheduler"], said.get("interval", "epoch")))
+            schedules.append((said["scheduler"], said.get("interval", "epoch"), int(said.get("frequency", 1))))
         found = found[0]
     if isinstance(found, list | tuple) and len(found) == 1:
         found = found[0]

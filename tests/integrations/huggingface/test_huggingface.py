@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import reticent as rt
+from reticent.certificate import verify
 from reticent.errors import ModelError, SettingError
 from reticent.gradients import check, norms_and_sum
 from reticent.gradients.planning import _plans
@@ -210,6 +211,13 @@ def test_a_loss_of_a_batch_and_the_training_data_are_refused(tmp_path: Path) -> 
         _ = mine.guarantee
 
 
+def test_a_model_that_computes_parts_again_is_refused(tmp_path: Path) -> None:
+    model = tiny.bert()
+    model.gradient_checkpointing_enable()
+    with pytest.raises(ModelError, match="gradient checkpointing is on"):
+        trainer(tmp_path, model).train()
+
+
 class Seen(transformers.TrainerCallback):
     def __init__(self) -> None:
         self.events: list[str] = []
@@ -255,6 +263,11 @@ def test_an_adapter_is_trained_privately_and_saved_in_its_own_format(tmp_path: P
     assert stated["library_name"] == "peft"
     assert stated["differential_privacy"]["epsilon"] == mine.guarantee.epsilon
     assert str(mine.guarantee) in (folder / "README.md").read_text()
+    assert verify(folder).wrong == []
+    with open(folder / "adapter_model.safetensors", "ab") as weights:
+        weights.write(b"0")
+    assert verify(folder).wrong == ["weights"]
+    mine.save_pretrained(folder)
     again = peft.PeftModel.from_pretrained(tiny.bert(), folder)
     batch = {name: part for name, part in words("classes").items() if name != "labels"}
     with torch.no_grad():

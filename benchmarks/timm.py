@@ -25,8 +25,6 @@ MODELS: dict[str, dict[str, Any]] = {
     "deit3_small_patch16_224": VIT,
     "beit_base_patch16_224": VIT,
     "cait_xxs24_224": {**VIT, "depth_token_only": 1},
-    "mixer_s16_224": {"img_size": 32},
-    "resmlp_12_224": {"img_size": 32},
     "gmlp_ti16_224": {"img_size": 32},
     "swin_tiny_patch4_window7_224": {
         "img_size": 32,
@@ -37,18 +35,12 @@ MODELS: dict[str, dict[str, Any]] = {
         "num_heads": (2, 2),
     },
     "convnext_atto": {"depths": (1, 1, 1, 1), "dims": (16, 16, 32, 32)},
-    "poolformer_s12": {},
-    "resnet18": {},
-    "resnet26d": {},
-    "wide_resnet50_2": {},
-    "resnetv2_50": {},
-    "nf_regnet_b0": {},
+    "resnet10t": {},
     "regnetx_002": {},
+    "regnety_002": {},
     "efficientnet_lite0": {},
     "mobilenetv2_035": {},
     "mobilenetv3_small_050": {},
-    "densenet121": {},
-    "vgg11": {},
 }
 
 

@@ -252,6 +252,16 @@ def test_a_fit_that_died_goes_on_as_if_nothing_had_happened(
     assert now.param_groups[0]["lr"] == then.param_groups[0]["lr"] == 0.5 * 0.5**2
 
 
+def test_a_run_that_was_over_is_there_again_with_its_guarantee(blobs: tuple[Tensor, Tensor], tmp_path: Path) -> None:
+    first, fitted = prepared(blobs, tmp_path / "run"), trainer(tmp_path, max_epochs=4)
+    fitted.fit(first)
+    fitted.save_checkpoint(tmp_path / "it.ckpt")
+    again = prepared(blobs, tmp_path / "run", resume=True)
+    trainer(tmp_path, max_epochs=4).fit(again, ckpt_path=str(tmp_path / "it.ckpt"))
+    assert str(again.guarantee()) == str(first.guarantee())
+    assert torch.equal(again.layer.weight, first.layer.weight)
+
+
 def test_a_checkpoint_without_its_folder_or_of_another_run_is_refused(
     blobs: tuple[Tensor, Tensor], tmp_path: Path
 ) -> None:

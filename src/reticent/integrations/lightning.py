@@ -175,10 +175,20 @@ class PrivateTraining(LightningModule):
             self._from = checkpoint[NOTE]
         super().on_load_checkpoint(checkpoint)
 
+    def on_fit_end(self) -> None:
+        """A checkpoint of a run that was over leaves the trainer nothing to do: the run is here all the same."""
+        super().on_fit_end()
+        if self._from is not None:
+            self._begun()
+
     def _begun(self) -> Run:
         if self.private_run is None:
             if self._protected is None:
                 raise SettingError("call protect(examples, epsilon=..., epochs=...) before the trainer's fit")
+            if self.trainer.world_size > 1:
+                raise SettingError(
+                    "several devices: under Lightning a run is on one; rt.Run goes on many (docs/ranks.md)"
+                )
             held: Value = self.optimizers()
             run = self._protected(held.optimizer.original_optimizer)
             _refuse_other_run(self._from, run)

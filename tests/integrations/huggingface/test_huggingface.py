@@ -201,6 +201,13 @@ def test_a_loss_of_a_batch_and_the_training_data_are_refused(tmp_path: Path) -> 
 
     with pytest.raises(SettingError, match="one number for each example"):
         Own(model=tiny.bert(), args=arguments(tmp_path), train_dataset=tiny.dataset(), epsilon=1.0)
+
+    class Steps(hf.ReticentTrainer):
+        def training_step(self, *args: Any, **settings: Any) -> Any:
+            return super().training_step(*args, **settings)
+
+    with pytest.raises(SettingError, match="training_step of Steps"):
+        Steps(model=tiny.bert(), args=arguments(tmp_path), train_dataset=tiny.dataset(), epsilon=1.0)
     mine = trainer(tmp_path, public_eval=True)
     for ask in (mine.evaluate, mine.predict):
         with pytest.raises(SettingError, match="training data are private"):

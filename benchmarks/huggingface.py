@@ -368,7 +368,10 @@ def rows_of(names: list[str], make: Made = known) -> Iterator[dict[str, Any]]:
         yield {"model": name, **found}
 
 
-def table(rows: list[dict[str, Any]], made_by: str, title: str = "Tiny Hugging Face models") -> str:
+SIZES = f"{ROWS} examples, {WORDS} words (half of the texts are padded) or 32 x 32 pixels, width {WIDTH}, two layers or stages"
+
+
+def table(rows: list[dict[str, Any]], made_by: str, title: str = "Tiny Hugging Face models", sizes: str = SIZES) -> str:
     good = [row for row in rows if "failed" not in row]
     paths = {path: sum(row["path"] == path for row in good) for path in ("rules", "vmap", "loop")}
     said = ", ".join(f"{count} by {path}" for path, count in paths.items())
@@ -377,8 +380,7 @@ def table(rows: list[dict[str, Any]], made_by: str, title: str = "Tiny Hugging F
         "",
         made_by,
         "",
-        f"{ROWS} examples, {WORDS} words (half of the texts are padded) or 32 x 32 pixels, width {WIDTH}, two layers "
-        "or stages, dropout at rest, one thread. `error`: the largest of the relative errors of all norms and of the "
+        f"{sizes}, dropout at rest, one thread. `error`: the largest of the relative errors of all norms and of the "
         "clipped sum against a loop over single examples, in float32. `ratio`: processor time of norms and clipped sum "
         f"over that of a plain forward and backward pass, medians of {TURNS} turns in turn; noise and optimizer are in "
         "neither. Models this small show the cost of each call more than that of arithmetic.",

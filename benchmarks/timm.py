@@ -16,8 +16,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from benchmarks.huggingface import CLASSES, OUT, examples, told
+from benchmarks.huggingface import CLASSES, OUT, ROWS, examples, told
 
+TITLE = "Small networks of timm"
+SIZES = f"{ROWS} examples of 32 x 32 pixels, BatchNorm as it came; made smaller where that is one setting"
 VIT = {"img_size": 32, "patch_size": 8, "embed_dim": 64, "depth": 2, "num_heads": 4}
 MODELS: dict[str, dict[str, Any]] = {
     "vit_tiny_patch16_224": VIT,
@@ -65,4 +67,4 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore")
     logging.getLogger("reticent.gradients").setLevel(logging.ERROR)
     versions = f"torch {torch.__version__}, timm {timm.__version__}"
-    told(list(MODELS), OUT.with_name("timm"), versions, whole=True, make=make, title="Small networks of timm")
+    told(list(MODELS), OUT.with_name("timm"), versions, whole=True, make=make, title=TITLE, sizes=SIZES)

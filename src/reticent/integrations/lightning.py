@@ -280,7 +280,8 @@ def _counted(trainer: Trainer, number: int, each: int, note: dict[str, Value] | 
     steps = loop.manual_optimization.optim_step_progress.total
     steps.ready = steps.completed = loop._batches_that_stepped = number
     if note is None:
-        for progress in (trainer.fit_loop.epoch_progress.total, trainer.fit_loop.epoch_progress.current):
+        epochs: Value = trainer.fit_loop.epoch_progress
+        for progress in (epochs.total, epochs.current):
             progress.ready = progress.started = progress.processed = progress.completed = number // each
 
 

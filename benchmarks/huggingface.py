@@ -368,7 +368,9 @@ def rows_of(names: list[str], make: Made = known) -> Iterator[dict[str, Any]]:
         yield {"model": name, **found}
 
 
-SIZES = f"{ROWS} examples, {WORDS} words (half of the texts are padded) or 32 x 32 pixels, width {WIDTH}, two layers or stages"
+SIZES = (
+    f"{ROWS} examples, {WORDS} words (half of the texts padded) or 32 x 32 pixels, width {WIDTH}, two layers or stages"
+)
 
 
 def table(rows: list[dict[str, Any]], made_by: str, title: str = "Tiny Hugging Face models", sizes: str = SIZES) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import torch
 
@@ -42,11 +43,11 @@ def _multiply_exactly(stack: ExitStack) -> None:
         torch.set_float32_matmul_precision("highest")
         stack.callback(torch.set_float32_matmul_precision, allowed)
     for backend, name in _PARTS:
-        part = getattr(getattr(torch.backends, backend), name, None)
+        part: Any = getattr(getattr(torch.backends, backend), name, None)
         said = getattr(part, "fp32_precision", None)
         if said in _SHORT:
             part.fp32_precision = "ieee"
             stack.callback(setattr, part, "fp32_precision", said)
-    if torch.cuda.is_initialized() and torch.backends.cudnn.allow_tf32:
+    if torch.cuda.is_initialized() and torch.backends.cudnn.allow_tf32:  # type: ignore[no-untyped-call]
         torch.backends.cudnn.allow_tf32 = False
         stack.callback(setattr, torch.backends.cudnn, "allow_tf32", True)

@@ -1,50 +1,31 @@
-"""Lightning: a module whose training steps are rounds of a private run, under the trainer's own loop."""
+"""A module whose training steps are rounds of a private run, under the trainer's own loop."""
 
 from __future__ import annotations
 
 import copy
-import sys
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Callable
 
-import torch
-from pytorch_lightning import LightningModule, Trainer
-from torch import Tensor
+from pytorch_lightning import LightningModule
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+from torch.optim.lr_scheduler import ReduceLROnPlateau
 from torch.utils.data import DataLoader
 
 from reticent.accounting import Budget, Guarantee
 from reticent.accounting.adjacency import adjacency_of
 from reticent.errors import ResumeError, ReticentError, SettingError
-from reticent.gradients.batches import size as rows_in
-from reticent.gradients.randomness import undisturbed
-from reticent.inside import Batch, readable
-from reticent.integrations.opacus.listening import (
-    Heard,
-    Note,
-    Turn,
-    Value,
-    called_model,
-    notes_of,
-    part_of_batch,
-    picked,
-    plain,
-    wrapped,
-)
+from reticent.inside import readable
+from reticent.integrations.lightning.counting import NOTE, counted, refuse_other_run
+from reticent.integrations.lightning.rehearsing import rehearsed
+from reticent.integrations.lightning.schedules import Schedules, Timed, single
+from reticent.integrations.opacus.listening import Value
 from reticent.integrations.opacus.loader import refuse_other_draws, store_of
-from reticent.integrations.opacus.numbers import refuse_counted
 from reticent.integrations.opacus.optimizer import Around
 from reticent.integrations.opacus.own_loop import HeardLoss
-from reticent.integrations.opacus.program import Program
 from reticent.losses import LossLike
 from reticent.methods import Method, get
 from reticent.methods.planning import default_delta
 from reticent.origins import MARK
 from reticent.run import Run
-
-NOTE = "reticent"
-"""Where a checkpoint of Lightning says which run it is of, and how far that had come."""
 
 
 class PrivateTraining(LightningModule):
@@ -93,7 +74,7 @@ class PrivateTraining(LightningModule):
         bound = default_delta(public) if delta is None else delta
         budget = None if epsilon is None else Budget(epsilon, bound, adjacency=adjacency_of(size, None))
         chosen = get(method) if isinstance(method, str) else method
-        heard = loss if loss is not None else HeardLoss(_rehearsed(self, super().training_step, rows))
+        heard = loss if loss is not None else HeardLoss(rehearsed(self, super().training_step, rows))
         self._rounds_an_epoch = max(1, round(public / batch_size))
         self.automatic_optimization = False
 
@@ -127,7 +108,7 @@ class PrivateTraining(LightningModule):
         """The optimizer of your module, whose steps are rounds; its schedules are stepped as it says."""
         found = super().configure_optimizers()
         self._schedules: list[Timed] = []
-        optimizer = _single(found, self._schedules)
+        optimizer = single(found, self._schedules)
         for schedule, _, _ in self._schedules:
             if isinstance(schedule, ReduceLROnPlateau):
                 raise SettingError(
@@ -191,9 +172,9 @@ class PrivateTraining(LightningModule):
                 )
             held: Value = self.optimizers()
             run = self._protected(held.optimizer.original_optimizer)
-            _refuse_other_run(self._from, run)
+            refuse_other_run(self._from, run)
             object.__setattr__(self, "private_run", run)
-            _counted(self.trainer, run.number, self._rounds_an_epoch, self._from)
+            counted(self.trainer, run.number, self._rounds_an_epoch, self._from)
         assert self.private_run is not None
         return self.private_run
 
@@ -223,120 +204,3 @@ class RoundOptimizer(Around):
 
     def load_state_dict(self, state_dict: dict[str, Value]) -> None:
         """Nothing: what the optimizer remembers is in the folder of the run, which may be further than a checkpoint."""
-
-
-Timed: TypeAlias = tuple[LRScheduler, str, int]
-"""A schedule, stepped every so many steps or epochs."""
-
-
-class Schedules(LRScheduler):
-    """The schedules of a module as one that a run steps and keeps: by rounds or by epochs, as often as each says."""
-
-    def __init__(self, optimizer: Optimizer, parts: Sequence[Timed], each: int):
-        self.optimizer, self.parts, self.each, self.last_epoch = optimizer, tuple(parts), each, 0
-
-    def step(self, epoch: int | None = None) -> None:  # noqa: ARG002 - as torch has it
-        """After a round."""
-        self.last_epoch += 1
-        for schedule, interval, frequency in self.parts:
-            if self.last_epoch % (frequency * (self.each if interval == "epoch" else 1)) == 0:
-                schedule.step()
-
-    def get_last_lr(self) -> list[Value]:
-        """The learning rates now."""
-        return [group["lr"] for group in self.optimizer.param_groups]
-
-    def state_dict(self) -> dict[str, Value]:
-        """How far it has come, and each of them."""
-        return {"rounds": self.last_epoch, "parts": [schedule.state_dict() for schedule, _, _ in self.parts]}
-
-    def load_state_dict(self, state_dict: dict[str, Value]) -> None:
-        """Go on from there."""
-        self.last_epoch = state_dict["rounds"]
-        for (schedule, _, _), state in zip(self.parts, state_dict["parts"], strict=True):
-            schedule.load_state_dict(state)
-
-
-def _refuse_other_run(note: dict[str, Value] | None, run: Run) -> None:
-    """Refuse a trainer's checkpoint that is of another run, or knows of rounds that the run's folder does not."""
-    if note is None:
-        return
-    if note.get("run") != run.bill.run:
-        raise ResumeError(
-            "the checkpoint is of another run than the folder: name one that this run wrote, or leave out ckpt_path"
-        )
-    if note["round"] > run.number:
-        raise ResumeError(
-            f"the checkpoint is of round {note['round']}, and the folder of the run stands at {run.number}: it is an "
-            "older copy. Give the folder that the checkpoint was written beside, or leave out ckpt_path"
-        )
-
-
-def _counted(trainer: Trainer, number: int, each: int, note: dict[str, Value] | None) -> None:
-    """Let a trainer count from the rounds that are done; epochs are those of its checkpoint, if it was given one."""
-    if number == 0:
-        return
-    loop = trainer.fit_loop.epoch_loop
-    steps = loop.manual_optimization.optim_step_progress.total
-    steps.ready = steps.completed = loop._batches_that_stepped = number
-    if note is None:
-        epochs: Value = trainer.fit_loop.epoch_progress
-        for progress in (epochs.total, epochs.current):
-            progress.ready = progress.started = progress.processed = progress.completed = number // each
-
-
-def _single(found: Value, schedules: list[Timed]) -> Optimizer:
-    """The one optimizer of what `configure_optimizers` gave, and its schedules with when they are stepped."""
-    if isinstance(found, dict):
-        config = found.get("lr_scheduler")
-        found = [found["optimizer"]], [] if config is None else [config]
-    if isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], list):
-        for config in found[1]:
-            said = config if isinstance(config, dict) else {"scheduler": config}
-            schedules.append((said["scheduler"], said.get("interval", "epoch"), int(said.get("frequency", 1))))
-        found = found[0]
-    if isinstance(found, list | tuple) and len(found) == 1:
-        found = found[0]
-    if not isinstance(found, Optimizer):
-        raise SettingError("configure_optimizers must give one optimizer; several go with rt.Run (docs/lightning.md)")
-    return found
-
-
-def _rehearsed(module: LightningModule, step: Callable[..., Value], rows: Batch) -> Program:
-    """How a module's training_step makes its loss of a batch: asked on made-up rows, which tell nothing."""
-    turn, logged = Turn(rows_in(rows), lambda _note: None), []
-    given = wrapped(rows, lambda value, path: Note(part_of_batch, path, {}, turn, tuple(value.shape)))
-    inner = module.forward
-
-    def forward(*args: Value, **kwargs: Value) -> Value:
-        with torch.no_grad():
-            answer = inner(*plain(args), **plain(kwargs))
-        made = Note(called_model, notes_of(args), notes_of(kwargs), turn, (-1,), torch.is_grad_enabled())
-        return wrapped(answer, lambda value, path: made if not path else _part(made, path, value))
-
-    named = {"forward": forward, "log": lambda name, *_, **__: logged.append(name)}
-    named["log_dict"] = lambda values, *_, **__: logged.extend(values)
-    try:
-        module.__dict__.update(named)
-        with undisturbed(module):
-            found = step(given, 0)
-    finally:
-        for name in named:
-            module.__dict__.pop(name, None)
-    loss = found.get("loss") if isinstance(found, dict) else found
-    if not isinstance(loss, Heard):
-        raise SettingError(
-            "training_step gave no loss that is made of self(x) and the batch: say which by protect(loss=)"
-        )
-    program = Program.of(loss.note)
-    refuse_counted(program, turn)
-    if program.kind != "mean":
-        raise SettingError("the loss of training_step is a sum over the batch: let it be a mean")
-    if logged:
-        said = ", ".join(map(repr, dict.fromkeys(logged)))
-        print(f"reticent: training_step logs {said}, of private examples: that is left out", file=sys.stderr)
-    return program
-
-
-def _part(made: Note, path: tuple[object, ...], value: Tensor) -> Note:
-    return Note(picked, (made, *path), {}, made.turn, tuple(value.shape), made.followed)

@@ -120,6 +120,8 @@ class Trained:
         if y is None and isinstance(self.preprocessing, Schema) and self.preprocessing.accepts(x):
             units = self.preprocessing
             x, y = self.inputs(x), units.examples(x).y
+        if self._takes_texts() and is_texts(x):
+            x = self.inputs(x)
         found = evaluate(self.model, x, y, task=task or known.get("task"), outputs=known.get("answers"))
         return in_units(units, found)
 

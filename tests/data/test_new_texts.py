@@ -41,6 +41,7 @@ def test_texts_are_read_as_those_it_was_trained_on(folder: Path, tmp_path: Path)
     assert trained.predict(file) == ["0", "1"]
     told = CliRunner().invoke(app, ["predict", str(folder), str(file), "--json"])
     assert json.loads(told.stdout) == [{"prediction": "0"}, {"prediction": "1"}]
+    assert trained.evaluate([GOOD, BAD, BAD], torch.tensor([1, 0, 0]))["accuracy"] == 1.0
     name = trained.about["network"]["features"]
     assert trained.predict(text_features([GOOD], name)).argmax(1).tolist() == [1]
 

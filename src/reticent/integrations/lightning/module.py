@@ -89,6 +89,7 @@ class PrivateTraining(LightningModule):
 
         self._protected, self._resumes = made, bool(settings.get("folder") and settings.get("resume"))
         object.__setattr__(self, "private_run", None)  # what is asked for now is a run of its own
+        self._from = None
 
     def guarantee(self) -> Guarantee:
         """What is proved of the model, whatever the trainer has done with it since."""

@@ -71,7 +71,7 @@ def make(name: str, examples: Pair, **settings: Any) -> rt.Run:
 
 def state(run: rt.Run) -> list[Any]:
     assert run.scheduler is not None
-    parts = [run.model.state_dict(), run.optimizer.state_dict(), run.scheduler.state_dict()]
+    parts = [run.model.state_dict(), run.optimizer.state_dict(), run.scheduler.state_dict(), run._standing.remembered]
     return copy.deepcopy(parts)
 
 

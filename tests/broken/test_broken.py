@@ -14,6 +14,8 @@ import clip_checks
 import clip_mutants
 import file_checks
 import file_mutants
+import filter_checks
+import filter_mutants
 import guard_checks
 import guard_mutants
 import loss_checks
@@ -46,6 +48,7 @@ KINDS = (
     (rank_checks, rank_mutants),
     (opacus_checks, opacus_mutants),
     (clip_checks, clip_mutants),
+    (filter_checks, filter_mutants),
 )
 MUTANTS = [mutant for _, mutants in KINDS for mutant in mutants.MUTANTS]
 CHECKS = [check for checks, _ in KINDS for check in checks.CHECKS]

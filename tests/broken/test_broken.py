@@ -18,6 +18,8 @@ import filter_checks
 import filter_mutants
 import guard_checks
 import guard_mutants
+import layer_checks
+import layer_mutants
 import loss_checks
 import loss_mutants
 import noise_checks
@@ -49,6 +51,7 @@ KINDS = (
     (opacus_checks, opacus_mutants),
     (clip_checks, clip_mutants),
     (filter_checks, filter_mutants),
+    (layer_checks, layer_mutants),
 )
 MUTANTS = [mutant for _, mutants in KINDS for mutant in mutants.MUTANTS]
 CHECKS = [check for checks, _ in KINDS for check in checks.CHECKS]

@@ -1,6 +1,7 @@
 """The inner room: code here may see examples, and lets nothing out except through the vault's door."""
 
 from reticent.inside.bounds import Bound, Clip, Normalise
+from reticent.inside.by_layer import ByLayer, Divided, Division
 from reticent.inside.converting import converted, readable
 from reticent.inside.dpagd import BestOf, StepScores
 from reticent.inside.dpis import ByNorm, FreshNorms, Headcount, ImportanceSettings, NormTotal, UnitDirection, UnitSum
@@ -27,10 +28,13 @@ __all__ = [
     "BatchGradient",
     "BestOf",
     "Bound",
+    "ByLayer",
     "ByNorm",
     "Clip",
     "CountedSum",
     "Deniable",
+    "Divided",
+    "Division",
     "Draw",
     "Drawn",
     "Everyone",

@@ -31,6 +31,8 @@ import people_mutants
 import pytest
 import rank_checks
 import rank_mutants
+import view_checks
+import view_mutants
 from broken_mutants import Mutant
 
 from reticent.audits.findings import attempted
@@ -52,6 +54,7 @@ KINDS = (
     (clip_checks, clip_mutants),
     (filter_checks, filter_mutants),
     (layer_checks, layer_mutants),
+    (view_checks, view_mutants),
 )
 MUTANTS = [mutant for _, mutants in KINDS for mutant in mutants.MUTANTS]
 CHECKS = [check for checks, _ in KINDS for check in checks.CHECKS]

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import ahead_checks
 import ahead_mutants
+import band_checks
+import band_mutants
 import broken_checks
 import broken_mutants
 import budget_checks
@@ -55,6 +57,7 @@ KINDS = (
     (filter_checks, filter_mutants),
     (layer_checks, layer_mutants),
     (view_checks, view_mutants),
+    (band_checks, band_mutants),
 )
 MUTANTS = [mutant for _, mutants in KINDS for mutant in mutants.MUTANTS]
 CHECKS = [check for checks, _ in KINDS for check in checks.CHECKS]

@@ -1,5 +1,6 @@
 """The inner room: code here may see examples, and lets nothing out except through the vault's door."""
 
+from reticent.inside.banded import BandedSum, Cyclic
 from reticent.inside.bounds import Bound, Clip, Normalise
 from reticent.inside.by_layer import ByLayer, Divided, Division
 from reticent.inside.converting import converted, readable
@@ -24,6 +25,7 @@ from reticent.inside.vault import Vault
 __all__ = [
     "AcceptanceCoin",
     "AsItIs",
+    "BandedSum",
     "Batch",
     "BatchGradient",
     "BestOf",
@@ -32,6 +34,7 @@ __all__ = [
     "ByNorm",
     "Clip",
     "CountedSum",
+    "Cyclic",
     "Deniable",
     "Divided",
     "Division",

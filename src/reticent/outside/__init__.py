@@ -3,6 +3,7 @@
 from reticent.outside.adaptive import Adaptive, Listening
 from reticent.outside.after import After
 from reticent.outside.averaging import TailAverage
+from reticent.outside.banded import Unmixed
 from reticent.outside.controls import Control, Steady
 from reticent.outside.directions import Averaged, Direction, Remembered, Remembering, Sign
 from reticent.outside.dpagd import BestLength
@@ -56,4 +57,5 @@ __all__ = [
     "TailAverage",
     "TimeDecay",
     "Trial",
+    "Unmixed",
 ]

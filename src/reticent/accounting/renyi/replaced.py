@@ -17,8 +17,8 @@ from reticent.accounting.events import BestTrial, Composed, Event, Gaussian, Par
 from reticent.accounting.losses.pair import log_absent, log_ratio
 from reticent.accounting.renyi.curves import ORDERS, capped, curve
 from reticent.accounting.renyi.remainder import log_remainder
-from reticent.accounting.simplify import tally
 from reticent.accounting.selection import best_trial
+from reticent.accounting.simplify import tally
 
 Array = NDArray[np.float64]
 

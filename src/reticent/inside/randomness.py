@@ -16,10 +16,12 @@ import torch
 from randomgen import AESCounter
 
 from reticent.errors import SettingError
+from reticent.inside.cipher import Words, fill
 from reticent.inside.ranks import ALONE, Ranks
 
 GENERATOR = (
-    "secret randomness is AES-128 in counter mode, keyed for each place in the run with BLAKE2b from 256 secret bits"
+    "secret randomness is AES-128 in counter mode, keyed for each place in the run with BLAKE2b from 256 secret bits, "
+    "normals by Box and Muller"
 )
 """What every guarantee rests on."""
 
@@ -75,6 +77,10 @@ class Randomness:
         key, counter = int.from_bytes(digest[:16], "little"), int.from_bytes(digest[16:], "little")
         return np.random.Generator(AESCounter(key=key, counter=counter))  # type: ignore[arg-type] # its stubs hide the base
 
+    def fill(self, out: Words, *place: int | str) -> None:
+        """Fill with the words of the stream that belongs to a place."""
+        fill(out, self._digest(place))
+
     def at(self, *place: int | str, ranks: Ranks = ALONE) -> Streams:
         """All streams of a place: one for each block of numbers, or one key for a device that makes its own."""
         return Streams(self, place, ranks)
@@ -127,6 +133,10 @@ class Streams:
     def stream(self, block: int) -> np.random.Generator:
         """The stream of a block, counted from the first."""
         return self._randomness.stream(*self._place, self.first + block)
+
+    def fill(self, block: int, out: Words) -> None:
+        """Fill with the words of that stream."""
+        self._randomness.fill(out, *self._place, self.first + block)
 
     def key(self) -> bytes:
         """256 bits for a counter-based generator of its own; no stream is made of them."""

@@ -85,8 +85,12 @@ def pairs_and_parts_are_independent() -> None:
     lattice._noise(words, scratch, noise)
     part = torch.from_numpy(noise) - normal
     half = BLOCK // 2
-    rows = [normal[:half], normal[half:], normal.roll(1)[:half], part[:half], part[half:]]
-    apart = torch.corrcoef(torch.stack([*rows, *(row.abs() for row in rows)])) - torch.eye(10)
+    one, two, (low, high) = normal[:half], normal[half:], part.view(-1, 2).T  # the order in which words are halved
+    rows = [one, two, one.roll(1), part[:half], low, high, one.abs(), two.abs(), part[:half].abs(), high.abs()]
+    angle = torch.atan2(two, one)
+    apart = torch.corrcoef(torch.stack(rows)) - torch.eye(10)
+    turned = torch.corrcoef(torch.stack([angle, one**2 + two**2, low, high])) - torch.eye(4)
+    assert turned.abs().max() < 6 / math.sqrt(half)
     assert apart.abs().max() < 6 / math.sqrt(half)
     assert part.abs().max() <= 2 ** (lattice.bits - 1)
     assert part.std() > 0.2 * 2**lattice.bits

@@ -139,12 +139,17 @@ def rounding_in_float32_forgotten(_right: Any) -> Any:
 
 @mutant(outer, "by_product", checks.short_factors_are_measured)
 def norms_as_products_of_squares(_right: Any) -> Any:
-    return lambda left, right: outer.squares(left) * outer.squares(right)
+    return lambda left, right, *_lengths: outer.squares(left) * outer.squares(right)
 
 
 @mutant(outer, "_lossy", checks.short_factors_are_measured)
 def lost_squares_are_believed(_right: Any) -> Any:
     return lambda one, _other: torch.zeros_like(one, dtype=torch.bool)
+
+
+@mutant(outer.Outer, "_alone", checks.short_factors_are_measured)
+def lengths_tell_that_nobody_is_lost(_right: Any) -> Any:
+    return lambda self, _narrow, _weights: None
 
 
 @mutant(outer, "_vanishing", checks.short_factors_are_measured)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ class Drawn:
     """
 
     draw: Draw
-    rng: np.random.Generator
+    _rng: np.random.Generator | Callable[[], np.random.Generator]
     memory: dict[str, Tensor]
     _store: Store = field(repr=False)
     _device: Device = "cpu"
@@ -32,6 +33,11 @@ class Drawn:
     """Where the share lies in the whole draw."""
     _of: int | None = field(default=None, repr=False)
     """How many were drawn in all."""
+
+    @cached_property
+    def rng(self) -> np.random.Generator:
+        """Randomness of this share; few queries need any, so it is made when it is asked for."""
+        return self._rng() if callable(self._rng) else self._rng
 
     @property
     def population(self) -> int:

@@ -77,6 +77,27 @@ class Randomness:
         key, counter = int.from_bytes(digest[:16], "little"), int.from_bytes(digest[16:], "little")
         return np.random.Generator(AESCounter(key=key, counter=counter))  # type: ignore[arg-type] # its stubs hide the base
 
+    def number(self, *place: int | str) -> float:
+        """The first number from 0 up to 1 of a place's stream, without the set-up of a stream.
+
+        >>> Randomness.from_seed(7).number(3, "gate") == Randomness.from_seed(7).stream(3, "gate").random()
+        True
+        """
+        return (self._word(place) >> 11) * 2.0**-53
+
+    def whole(self, *place: int | str) -> int:
+        """The first whole number of 63 bits of a place's stream, such as a seed.
+
+        >>> Randomness.from_seed(7).whole(3, "model") == Randomness.from_seed(7).stream(3, "model").integers(2**63)
+        np.True_
+        """
+        return self._word(place) >> 1
+
+    def _word(self, place: tuple[int | str, ...]) -> int:
+        word = np.empty(2, np.uint64)
+        self.fill(word, *place)
+        return int(word[0])
+
     def fill(self, out: Words, *place: int | str) -> None:
         """Fill with the words of the stream that belongs to a place."""
         fill(out, self._digest(place))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -20,6 +21,7 @@ from reticent.inside.careful import Watch, carefully
 from reticent.inside.comparing import ORDER
 from reticent.inside.drawn import Drawn
 from reticent.inside.draws import Draw, Memory, Poisson, Restricted, Sampler
+from reticent.inside.kinds import fits
 from reticent.inside.look_again import CHANCE, look_again
 from reticent.inside.mechanisms import Mechanism
 from reticent.inside.persons import Persons
@@ -162,7 +164,7 @@ class Vault:
         index, places = shares.of(draw)._index, shares.places(shares.of(draw)._index)
         for share in self._own(places):
             at = (share,) if shares.count > 1 else ()
-            seed = int(self._randomness.stream(number, "load", self._draws, *at).integers(2**63))
+            seed = self._randomness.whole(number, "load", self._draws, *at)
             expect(self._examples, index[places[share]], number, seed)
 
     def _own(self, places: Sequence[slice]) -> range:
@@ -176,11 +178,11 @@ class Vault:
 
     def ask(self, query: Query, draw: Draw) -> Sealed:
         """Answer a query for the examples drawn, sealed."""
-        if isinstance(draw.sampler, Restricted) and not draw.sampler.serves(query):
+        if fits(draw.sampler, Restricted) and not draw.sampler.serves(query):
             raise SettingError(f"{draw.sampler} is not charged for {type(query).__name__}: nothing was released")
         summed_in, by_person = getattr(query, "summed_in", torch.float64), isinstance(self._examples, Persons)
         room = 1.0 if summed_in is None else slack(draw.settings.batch_size, summed_in, by_person=by_person)
-        shares = Shares() if isinstance(query, Undivided) else self.shares(self._round)
+        shares = Shares() if fits(query, Undivided) else self.shares(self._round)
         value = self._asked(query, shares.of(draw), shares)
         self._asks += 1
         return Sealed(value, query.sensitivity, draw, room, query)
@@ -196,22 +198,22 @@ class Vault:
         if next(iter(asked.values())).notes:
             self._remember(draw, places, {share: drawn.notes for share, drawn in mine.items()})
         total = self._ranks.added(parts, len(places))
-        return query.whole(self._ranks.whole(total)) if isinstance(query, Parted) else total
+        return query.whole(self._ranks.whole(total)) if fits(query, Parted) else total
 
     def _drawn(self, draw: Draw, place: slice) -> Drawn:
         """What a query sees of one share of a draw."""
         examples = self._examples.turned(self._round) if isinstance(self._examples, Persons) else self._examples
-        rng, share = self._randomness.stream(self._round, "ask", self._asks), replace(draw, _index=draw._index[place])
+        rng, share = partial(self._randomness.stream, self._round, "ask", self._asks), _only(draw, place)
         return Drawn(share, rng, self.memory, examples, self._device, {}, place, len(draw._index))
 
     def _part(self, query: Query, drawn: Drawn, share: int, shares: Shares) -> Tensor:
         """The answer for one share; where there are several, chance in the model belongs to the share, not the rank."""
-        chance = self._randomness.stream(self._round, "model", self._asks, share) if shares.count > 1 else None
-        with nullcontext() if chance is None else torch_seeded(int(chance.integers(2**63))):
+        at = self._round, "model", self._asks, share
+        with nullcontext() if shares.count == 1 else torch_seeded(self._randomness.whole(*at)):
             answer = carefully(query, drawn, self._guard)
-            look = self._randomness.stream(self._round, "look", self._asks + 1)
-            if self._round == 0 or look.random() < CHANCE:
-                look_again(query, drawn, look, self._guard)
+            look = self._round, "look", self._asks + 1
+            if self._round == 0 or self._randomness.number(*look) < CHANCE:
+                look_again(query, drawn, self._randomness.stream(*look, "at"), self._guard)
         return answer
 
     def _remember(self, draw: Draw, places: Sequence[slice], noted: dict[int, Memory]) -> None:
@@ -278,9 +280,14 @@ class Vault:
         return self._randomness.seal(*parts, *context)
 
 
+def _only(draw: Draw, place: slice) -> Draw:
+    """A part of a draw, mostly all of it."""
+    return draw if place == slice(0, len(draw._index)) else replace(draw, _index=draw._index[place])
+
+
 def _refuse_unproved(sealed: Sealed, mechanism: Mechanism, event: Event) -> None:
     """Refuse noise whose event does not hold for this answer."""
-    if isinstance(mechanism, Restricted) and not mechanism.serves(sealed.query):
+    if fits(mechanism, Restricted) and not mechanism.serves(sealed.query):
         raise SettingError(
             f"{type(mechanism).__name__} is not charged for {type(sealed.query).__name__}: nothing was released"
         )

@@ -39,11 +39,15 @@ class Outer(Form):
     right: Tensor
     alone: Tensor | None = None
     """Examples whose positions nearly cancel: each is written out before it meets the sum, or rounding would show."""
+    length: Tensor | None = None
+    """How long each example's narrow factor is, where that was measured already."""
 
     def measure(self) -> tuple[Tensor, Form]:
         positions = self.left.shape[1]
         if positions == 1:
-            return by_product(self.left, self.right), self
+            one, other = lengths(self.left), lengths(self.right)
+            narrow = one if self._narrow() is self.left else other
+            return by_product(self.left, self.right, one, other), replace(self, length=narrow)
         p, d = self.left.shape[2], self.right.shape[2]
         if positions**2 * (p + d) < TRAFFIC * p * d:
             squared, cancelled = by_gram(self.left, self.right)
@@ -51,10 +55,9 @@ class Outer(Form):
         return Dense(self.dense()).measure()
 
     def add_to(self, total: Tensor, weights: Tensor) -> None:
-        left, right = self.left, self.right
-        narrow = left if left.shape[2] <= right.shape[2] else right
-        alone = _vanishing(narrow, weights) if self.alone is None else self.alone | _vanishing(narrow, weights)
-        if alone.any():
+        left, right, narrow = self.left, self.right, self._narrow()
+        alone = self._alone(narrow, weights)
+        if alone is not None and alone.any():
             Dense(self.keep(alone).dense()).add_to(total, weights[alone])
             weights = torch.where(alone, torch.zeros_like(weights), weights)
         scale = weights.to(left.dtype)[:, None, None]
@@ -64,6 +67,19 @@ class Outer(Form):
             right = right * scale
         total.addmm_(left.flatten(0, 1).T, right.flatten(0, 1))
 
+    def _narrow(self) -> Tensor:
+        """The factor that is scaled by the weights."""
+        return self.left if self.left.shape[2] <= self.right.shape[2] else self.right
+
+    def _alone(self, narrow: Tensor, weights: Tensor) -> Tensor | None:
+        """Which examples must be added as a whole; None where lengths alone tell that nobody must."""
+        if self.alone is None and self.length is not None:
+            largest = self.length * weights * narrow.shape[2] ** -0.5  # no number of the factor need be larger
+            if float(largest.min()) >= 2 * SCALED:
+                return None
+        found = _vanishing(narrow, weights)
+        return found if self.alone is None else self.alone | found
+
     def dense(self) -> Tensor:
         n, _, p = self.left.shape
         return torch.bmm(self.left.mT, self.right, out=empty((n, p, self.right.shape[2]), self.left))
@@ -72,7 +88,8 @@ class Outer(Form):
         return self if self.left.shape[1] <= FEW_ROWS else Dense(self.dense())
 
     def keep(self, rows: Tensor) -> Form:
-        return Outer(self.left[rows], self.right[rows], None if self.alone is None else self.alone[rows])
+        kept = (None if part is None else part[rows] for part in (self.alone, self.length))
+        return Outer(self.left[rows], self.right[rows], *kept)
 
     def joined(self, others: Sequence[Form]) -> Form:
         """More uses are more positions."""
@@ -82,14 +99,16 @@ class Outer(Form):
         return Outer(torch.cat([use.left for use in uses], 1), torch.cat([use.right for use in uses], 1))
 
 
-def by_product(left: Tensor, right: Tensor) -> Tensor:
-    """Squared norms of outer products; what the squares of one factor have lost is taken again in float64.
+def by_product(left: Tensor, right: Tensor, one: Tensor, other: Tensor) -> Tensor:
+    """Squared norms of outer products of factors so long; what one's squares have lost is taken again in float64.
 
-    >>> by_product(torch.full((1, 1, 4), 1e-23), torch.full((1, 1, 1), 1e19)) / 2e-4**2
+    >>> left, right = torch.full((1, 1, 4), 1e-23), torch.full((1, 1, 1), 1e19)
+    >>> by_product(left, right, lengths(left), lengths(right)) / 2e-4**2
     tensor([1.])
     """
-    one, other = lengths(left), lengths(right)
     squared = (one * other).square()
+    if float(torch.minimum(one, other).min()) >= shortest(one.dtype):
+        return squared
     lost = _lossy(one, other)
     if lost.any():
         exact = lengths(left[lost].double()) * lengths(right[lost].double())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import weakref
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -66,31 +67,46 @@ def _openssl() -> Callable[[Words, bytes], None] | None:
     end.argtypes, end.restype = [pointer], None
 
     def encrypt(out: Words, secret: bytes) -> None:
-        counters, made, state = _counters(), whole(), context()
-        counters[:, 1] = int.from_bytes(secret[KEY + 8 :], "little")
+        counters, made, state = _counters(), whole(), _context(context, end)
+        counters[: (len(out) + 1) // 2, 1] = int.from_bytes(secret[KEY + 8 :], "little")
         first = int.from_bytes(secret[KEY : KEY + 8], "little")
-        try:
-            good = state and begin(state, cipher(), None, secret[:KEY], None) == 1
-            for start in range(0, len(out), 2 * _AT_ONCE):
-                part = out[start : start + 2 * _AT_ONCE]
-                blocks = counters[: -(-len(part) // 2)]
-                np.add(_NUMBERS[: len(blocks)], np.uint64(first + start // 2), out=blocks[:, 0])
-                into = part if len(part) % 2 == 0 else np.empty(len(part) + 1, np.uint64)
-                good = good and update(state, into.ctypes.data, made, blocks.ctypes.data, blocks.nbytes) == 1
-                if not good or made.value != blocks.nbytes:
-                    raise RuntimeError("the cipher failed: no noise was made")
-                if into is not part:
-                    part[:] = into[:-1]
-        finally:
-            end(state)
+        good = state.begun or begin(state.address, cipher(), None, None, None) == 1
+        state.begun = good  # the kind of cipher is looked up once: that takes longer than a thousand words
+        good = good and begin(state.address, None, None, secret[:KEY], None) == 1
+        for start in range(0, len(out), 2 * _AT_ONCE):
+            part = out[start : start + 2 * _AT_ONCE]
+            blocks = counters[: -(-len(part) // 2)]
+            np.add(_NUMBERS[: len(blocks)], np.uint64(first + start // 2), out=blocks[:, 0])
+            into = part if len(part) % 2 == 0 else np.empty(len(part) + 1, np.uint64)
+            good = good and update(state.address, into.ctypes.data, made, blocks.ctypes.data, blocks.nbytes) == 1
+            if not good or made.value != blocks.nbytes:
+                raise RuntimeError("the cipher failed: no noise was made")
+            if into is not part:
+                part[:] = into[:-1]
 
     return encrypt
+
+
+class _Context:
+    """A thread's own state of the cipher; the library wipes it when the thread ends."""
+
+    def __init__(self, new: Callable[[], int], end: Callable[[int], None]):
+        self.address, self.begun = new(), False
+        weakref.finalize(self, end, self.address)
+
+
+def _context(new: Callable[[], int], end: Callable[[int], None]) -> _Context:
+    if not hasattr(_KEPT, "context"):
+        _KEPT.context = _Context(new, end)
+    kept: _Context = _KEPT.context
+    return kept
 
 
 _NUMBERS = np.arange(_AT_ONCE, dtype=np.uint64)
 
 
 def _counters() -> NDArray[np.uint64]:
+    """Memory for the counters of a thread."""
     if not hasattr(_KEPT, "counters"):
         _KEPT.counters = np.empty((_AT_ONCE, 2), np.uint64)
     kept: NDArray[np.uint64] = _KEPT.counters

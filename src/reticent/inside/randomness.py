@@ -171,9 +171,12 @@ class Streams:
 @contextmanager
 def torch_seeded(seed: int) -> Iterator[None]:
     """Dropout and random transforms draw from torch's generator: make it repeatable inside, and put it back."""
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)  # torch.manual_seed also looks for devices, at 0.6 ms a round
+    before = torch.default_generator.get_state()
+    torch.default_generator.manual_seed(seed)  # torch.manual_seed also looks for devices, at 0.6 ms a round
+    try:
         yield
+    finally:
+        torch.default_generator.set_state(before)
 
 
 _HOLDERS: weakref.WeakSet[Randomness] = weakref.WeakSet()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeAlias, TypeVar, cast
+from typing import Any, Protocol, Self, TypeAlias, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -81,11 +83,22 @@ class Tape(TorchFunctionMode, ABC):
         super().__init__()
         self.n = n
         self.plan = plan
+        self._eager = ExitStack()
         self.whose = Whose(n, plan.ambient, curious=curious)
         self.anchor = torch.zeros((), requires_grad=True)
         self._names = {id(parameter): name for name, parameter in parameters.items()}
         self.roots: dict[int, tuple[Tensor, list[nn.Parameter]]] = {}
         self._parameters = {id(parameter): parameter for parameter in parameters.values()}
+
+    def __enter__(self) -> Self:
+        """Watch from now on; what was compiled runs as it was written, since fused functions cannot be followed."""
+        if "torch._dynamo" in sys.modules:
+            self._eager.enter_context(torch.compiler.set_stance("force_eager"))
+        return super().__enter__()  # type: ignore[no-any-return,no-untyped-call]
+
+    def __exit__(self, *failure: Any) -> None:
+        super().__exit__(*failure)  # type: ignore[no-untyped-call]
+        self._eager.close()
 
     def begin(self, batch: Batch) -> Batch:
         """Give the batch as the pass must see it, so that its examples are followed."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from reticent.gradients.forms.dense import Form, lengths
+from reticent.gradients.forms.dense import Form
 from reticent.gradients.forms.lookup import Lookup
 from reticent.gradients.forms.outer import by_product
 
@@ -34,7 +34,7 @@ class Bag(Form):
 
     def measure(self) -> tuple[Tensor, Form]:
         if self._each_once():
-            return by_product(self.shares, self.gradient, lengths(self.shares), lengths(self.gradient)), self
+            return by_product(self.shares, self.gradient)[0], self
         return self.lookup().measure()
 
     def add_to(self, total: Tensor, weights: Tensor) -> None:

@@ -21,6 +21,8 @@ LONG = 100.0
 SCALED = 1e-30
 # Rows of one example that may be rounded into the sum one by one; more of them are added up first.
 FEW_ROWS = 16
+# On a tensor of weights.
+_SMALLEST = "_reticent_smallest"
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,15 +41,14 @@ class Outer(Form):
     right: Tensor
     alone: Tensor | None = None
     """Examples whose positions nearly cancel: each is written out before it meets the sum, or rounding would show."""
-    length: Tensor | None = None
-    """How long each example's narrow factor is, where that was measured already."""
+    least: float = 0.0
+    """No factor of an example is shorter than this, as far as they were measured."""
 
     def measure(self) -> tuple[Tensor, Form]:
         positions = self.left.shape[1]
         if positions == 1:
-            one, other = lengths(self.left), lengths(self.right)
-            narrow = one if self._narrow() is self.left else other
-            return by_product(self.left, self.right, one, other), replace(self, length=narrow)
+            squared, least = by_product(self.left, self.right)
+            return squared, replace(self, least=least)
         p, d = self.left.shape[2], self.right.shape[2]
         if positions**2 * (p + d) < TRAFFIC * p * d:
             squared, cancelled = by_gram(self.left, self.right)
@@ -73,10 +74,9 @@ class Outer(Form):
 
     def _alone(self, narrow: Tensor, weights: Tensor) -> Tensor | None:
         """Which examples must be added as a whole; None where lengths alone tell that nobody must."""
-        if self.alone is None and self.length is not None:
-            largest = self.length * weights * narrow.shape[2] ** -0.5  # no number of the factor need be larger
-            if float(largest.min()) >= 2 * SCALED:
-                return None
+        largest = self.least * narrow.shape[2] ** -0.5  # an example's largest number is no smaller
+        if self.alone is None and largest and largest * smallest(weights) >= 2 * SCALED:
+            return None
         found = _vanishing(narrow, weights)
         return found if self.alone is None else self.alone | found
 
@@ -88,8 +88,7 @@ class Outer(Form):
         return self if self.left.shape[1] <= FEW_ROWS else Dense(self.dense())
 
     def keep(self, rows: Tensor) -> Form:
-        kept = (None if part is None else part[rows] for part in (self.alone, self.length))
-        return Outer(self.left[rows], self.right[rows], *kept)
+        return Outer(self.left[rows], self.right[rows], None if self.alone is None else self.alone[rows], self.least)
 
     def joined(self, others: Sequence[Form]) -> Form:
         """More uses are more positions."""
@@ -99,21 +98,32 @@ class Outer(Form):
         return Outer(torch.cat([use.left for use in uses], 1), torch.cat([use.right for use in uses], 1))
 
 
-def by_product(left: Tensor, right: Tensor, one: Tensor, other: Tensor) -> Tensor:
-    """Squared norms of outer products of factors so long; what one's squares have lost is taken again in float64.
+def by_product(left: Tensor, right: Tensor) -> tuple[Tensor, float]:
+    """Squared norms of outer products; what the squares of one factor have lost is taken again in float64.
 
-    >>> left, right = torch.full((1, 1, 4), 1e-23), torch.full((1, 1, 1), 1e19)
-    >>> by_product(left, right, lengths(left), lengths(right)) / 2e-4**2
+    With them comes a length that no factor falls below, or 0 where it cannot be believed.
+
+    >>> by_product(torch.full((1, 1, 4), 1e-23), torch.full((1, 1, 1), 1e19))[0] / 2e-4**2
     tensor([1.])
     """
-    squared = (one * other).square()
-    if float(torch.minimum(one, other).min()) >= shortest(one.dtype):
-        return squared
+    one, other = lengths(left), lengths(right)
+    squared, least = (one * other).square(), float(torch.minimum(one, other).min())
+    if least >= shortest(one.dtype):
+        return squared, least
     lost = _lossy(one, other)
     if lost.any():
         exact = lengths(left[lost].double()) * lengths(right[lost].double())
         squared[lost] = exact.square().to(squared.dtype)
-    return squared
+    return squared, 0.0
+
+
+def smallest(weights: Tensor) -> float:
+    """The smallest weight: read once for all parameters, since on an accelerator that is to wait for it."""
+    version, found = getattr(weights, _SMALLEST, (-1, 0.0))
+    if version != weights._version:
+        found = float(weights.min())
+        setattr(weights, _SMALLEST, (weights._version, found))
+    return float(found)
 
 
 def _lossy(one: Tensor, other: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from reticent.accounting import Gaussian, Ledger, Planned
 from reticent.gradients.forms.outer import Outer
 from reticent.inside import Everyone, GaussianNoise, Randomness, RoundSettings, Sealed, Vault, as_store
 from reticent.inside.lattice import BLOCK, Lattice, _scratch
+from reticent.inside.normals import _radii
 
 
 def opened(value: torch.Tensor, place: int = 0) -> torch.Tensor:
@@ -97,6 +98,14 @@ def pairs_and_parts_are_independent() -> None:
     assert abs(float((normal / lattice.spread).std()) - 1) < 6 / math.sqrt(BLOCK)
 
 
+def small_words_go_on_in_others() -> None:
+    """The tail has digits of its own: words that begin alike give radii that differ, and none is endless."""
+    radii = np.empty(4)
+    _radii(np.array([0, 0, 5, 5]), np.arange(1, 5, dtype=np.uint64) << np.uint64(61), 1.0, radii)
+    assert np.isfinite(radii).all()
+    assert len(np.unique(radii)) == 4
+
+
 def noise_of_a_device_is_of_each_place() -> None:
     """Noise made on a device: no two places, parts or pairs share it, and it lies on the lattice."""
     lattice = Lattice.of(sensitivity=1.0, std=1.0, size=2 * BLOCK)
@@ -153,6 +162,7 @@ CHECKS: list[Callable[[], None]] = [
     blocks_have_noise_of_their_own,
     noise_does_not_depend_on_the_threads,
     pairs_and_parts_are_independent,
+    small_words_go_on_in_others,
     noise_of_a_device_is_of_each_place,
     noise_makes_up_for_float32,
     short_factors_are_measured,

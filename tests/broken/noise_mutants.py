@@ -100,6 +100,11 @@ def one_radius_for_all_pairs(right: Any) -> Any:
     return radii
 
 
+@mutant(normals, "LONG", checks.small_words_go_on_in_others)
+def the_tail_is_coarse(_right: Any) -> Any:
+    return 0
+
+
 @mutant(lattice, "uniform", checks.pairs_and_parts_are_independent)
 def the_uniform_part_is_of_the_angles(_right: Any) -> Any:
     def uniform(words: Any, bits: int) -> Any:

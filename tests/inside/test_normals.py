@@ -32,12 +32,12 @@ def made(words: np.ndarray, size: int, spread: float = 1.0) -> np.ndarray:
 def test_they_are_those_of_exact_functions() -> None:
     """Each within what the argument allows: 5.5 x 2^-53 of itself, and what rounding the angle adds."""
     words, pairs = drawn(BLOCK), BLOCK // 2
-    u = ((words[:pairs] & np.uint64(2**63 - 1)) | np.uint64(1)).astype(WIDE) * WIDE(2.0**-63)
+    u = (words[:pairs] & np.uint64(2**63 - 1)).astype(WIDE) * WIDE(2.0**-63)
     first = words[:pairs] & np.uint64(2**63 - 1)
     few = np.flatnonzero(first < LONG)
-    u[few] = (first[few] // 2 * 2).astype(WIDE) * WIDE(2.0**-63) + (
-        words[3 * pairs :][: len(few)].astype(WIDE) + 0.5
-    ) * (WIDE(2.0**-63) * WIDE(2.0**-63))
+    u[few] = first[few].astype(WIDE) * WIDE(2.0**-63) + (words[3 * pairs :][: len(few)].astype(WIDE) + 0.5) * (
+        WIDE(2.0**-63) * WIDE(2.0**-64)
+    )
     radius, angle = np.sqrt(-2 * np.log(u)), words[pairs : 2 * pairs].view(np.int64).astype(WIDE) * WIDE(2.0**-63)
     turn = angle * WIDE("3.14159265358979323846264338327950288")
     exact = np.concatenate([radius * np.cos(turn), radius * np.sin(turn)])
@@ -55,12 +55,12 @@ def test_small_words_get_more_digits() -> None:
     spare = np.random.default_rng(0).integers(0, 2**64, SPARE, dtype=np.uint64)
     out = np.empty(len(words))
     _radii(words.copy(), spare, 1.0, out)
-    cell = (words // 2 * 2).astype(WIDE)
-    low, high = (np.sqrt(-2 * np.log(np.maximum(end, WIDE(2.0**-64)) * WIDE(2.0**-63))) for end in (cell + 2, cell))
+    cell = words.astype(WIDE)
+    low, high = (np.sqrt(-2 * np.log(np.maximum(end, WIDE(2.0**-64)) * WIDE(2.0**-63))) for end in (cell + 1, cell))
     assert (low * (1 - 1e-15) <= out).all()
     assert (out <= high * (1 + 1e-15)).all()
-    middle = np.sqrt(-2 * np.log((cell + 1) * WIDE(2.0**-63)))
-    assert (np.abs(out - middle)[:3] > 1e-6).all(), "they lie on the coarse grid"
+    grid = np.sqrt(-2 * np.log((cell + 0.5) * WIDE(2.0**-63)))
+    assert (np.abs(out - grid)[:3] > 1e-6).all(), "they lie on the coarse grid"
     assert out.max() > 9.3
 
 

@@ -12,10 +12,10 @@ import torch
 from numpy.typing import NDArray
 
 Numbers = NDArray[np.float64]
-SPARE = 64
-"""Words for the radii that need more than one: one in a block, on average."""
+SPARE = 256
+"""Words for the radii that need more than one: 32 in a block on average, and more than these in no block ever made."""
 
-LONG = 2**48
+LONG = 2**53
 """Words below this one have too few digits for a radius: they get 64 bits more."""
 
 _MOST = 2**63 - 1
@@ -26,7 +26,7 @@ def words_for(size: int) -> int:
     """How many words so many numbers take: radius, angle and two halves for the uniform part, for each pair.
 
     >>> words_for(3), words_for(2**16)
-    (70, 98368)
+    (262, 98560)
     """
     return 3 * _pairs(size) + SPARE
 
@@ -57,12 +57,10 @@ def uniform(words: NDArray[np.uint64], bits: int) -> NDArray[np.int32]:
 def _radii(words: NDArray[np.int64], spare: NDArray[np.uint64], spread: float, out: Numbers) -> None:
     """The roots of -2 log U: U from 63 bits of a word, and from 64 more where the first are small."""
     words &= _MOST
-    few = np.flatnonzero(words < LONG)
-    words |= 1  # in the middle of its cell, and never 0
     np.multiply(words, _UNIT, out=out)
-    if len(few):
-        more = (spare[: len(few)].astype(np.float64) + 0.5) * 2.0**-63
-        out[few] = (words[few] - 1 + more) * _UNIT
+    few = np.flatnonzero(words < LONG)
+    if len(few):  # among them 0, which has no logarithm
+        out[few] = (words[few] + (spare[: len(few)].astype(np.float64) + 0.5) * 2.0**-64) * _UNIT
     kept = torch.from_numpy(out)
     torch.log(kept, out=kept)
     out *= -2 * spread * spread

@@ -32,9 +32,11 @@ NEXT_TO_NOTHING = 20.0
 """Odds that grow 5e8-fold."""
 
 
-def warn_of_weak_promise(price: Price, size: int) -> None:
-    """Warn of a delta that lets whole examples out, and of an epsilon that promises nothing to anybody."""
+def warn_of_weak_promise(price: Price, size: int, ranks: Ranks) -> None:
+    """Warn, once, of a delta that lets whole examples out, and of an epsilon that promises nothing to anybody."""
     epsilon, delta = price.epsilon, price.delta
+    if not ranks.leads:
+        return
     if delta >= 1 / size:
         message = f"delta is {delta:g}, not below 1/{size}: revealing one whole example at random would satisfy it"
         warnings.warn(message, PrivacyWarning, stacklevel=4)

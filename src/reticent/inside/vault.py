@@ -34,6 +34,7 @@ from reticent.inside.sealed import Sealed
 from reticent.inside.settings import RoundSettings
 from reticent.inside.shares import Shard, Shares, everyones
 from reticent.inside.store import Batch, Device, Store, as_bytes, blank, moved
+from reticent.inside.views import Views
 
 _SOME = 256  # examples: enough to notice another dataset, and a part of one that is looked at whole
 
@@ -56,8 +57,9 @@ class Vault:
         ranks: Ranks = ALONE,
         shares: Shares | None = None,
         divided: bool = True,
+        views: Views | None = None,
     ):
-        self._examples = examples
+        self._examples, self._views = examples, views
         self._ranks, self._shares = ranks, Shares(ranks.world) if shares is None else shares
         self._divided = divided
         """Whether ranks look at shares of a draw; all at the whole, where they must pass the model together."""
@@ -180,7 +182,8 @@ class Vault:
         """Answer a query for the examples drawn, sealed."""
         if fits(draw.sampler, Restricted) and not draw.sampler.serves(query):
             raise SettingError(f"{draw.sampler} is not charged for {type(query).__name__}: nothing was released")
-        summed_in, by_person = getattr(query, "summed_in", torch.float64), isinstance(self._examples, Persons)
+        summed_in = getattr(query, "summed_in", torch.float64)
+        by_person = isinstance(self._examples, Persons) or self._views is not None  # several rows are one example
         room = 1.0 if summed_in is None else slack(draw.settings.batch_size, summed_in, by_person=by_person)
         shares = Shares() if fits(query, Undivided) else self.shares(self._round)
         value = self._asked(query, shares.of(draw), shares)
@@ -204,7 +207,11 @@ class Vault:
         """What a query sees of one share of a draw."""
         examples = self._examples.turned(self._round) if isinstance(self._examples, Persons) else self._examples
         rng, share = partial(self._randomness.stream, self._round, "ask", self._asks), _only(draw, place)
-        return Drawn(share, rng, self.memory, examples, self._device, {}, place, len(draw._index))
+        drawn = Drawn(share, rng, self.memory, examples, self._device, {}, place, len(draw._index))
+        if self._views is None:
+            return drawn
+        secret = self._randomness.whole(self._round, "views")
+        return replace(drawn, _views=self._views, _secret=secret)
 
     def _part(self, query: Query, drawn: Drawn, share: int, shares: Shares) -> Tensor:
         """The answer for one share; where there are several, chance in the model belongs to the share, not the rank."""

@@ -206,12 +206,12 @@ class Vault:
     def _drawn(self, draw: Draw, place: slice) -> Drawn:
         """What a query sees of one share of a draw."""
         examples = self._examples.turned(self._round) if isinstance(self._examples, Persons) else self._examples
-        rng, share = partial(self._randomness.stream, self._round, "ask", self._asks), _only(draw, place)
+        rng = partial(self._randomness.stream, self._round, "ask", self._asks)
+        share = replace(draw, _index=draw._index[place])
         drawn = Drawn(share, rng, self.memory, examples, self._device, {}, place, len(draw._index))
         if self._views is None:
             return drawn
-        secret = self._randomness.whole(self._round, "views")
-        return replace(drawn, _views=self._views, _secret=secret)
+        return replace(drawn, _views=self._views, _secret=self._randomness.whole(self._round, "views"))
 
     def _part(self, query: Query, drawn: Drawn, share: int, shares: Shares) -> Tensor:
         """The answer for one share; where there are several, chance in the model belongs to the share, not the rank."""
@@ -285,11 +285,6 @@ class Vault:
             made = self._ranks.by_block(len(flat), lambda part: self._randomness.seal(as_bytes(flat[part])).encode())
             parts = [*made]
         return self._randomness.seal(*parts, *context)
-
-
-def _only(draw: Draw, place: slice) -> Draw:
-    """A part of a draw, mostly all of it."""
-    return draw if place == slice(0, len(draw._index)) else replace(draw, _index=draw._index[place])
 
 
 def _refuse_unproved(sealed: Sealed, mechanism: Mechanism, event: Event) -> None:

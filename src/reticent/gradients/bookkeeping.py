@@ -79,6 +79,7 @@ class Books(Tape):
         self._uses.clear()
         self._forms.clear()
         self.roots.clear()
+        self.looked_up.clear()
 
     def held_bytes(self) -> int:
         """Say how much memory the forms keep until the weights are known."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeAlias, TypeVar, cast
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from reticent.gradients.batches import Batch, map_tensors
@@ -20,6 +21,14 @@ from reticent.gradients.scratch import Scratch
 # Where parameters are used: the function's name, and the names of the parameters it was given.
 Site: TypeAlias = tuple[str, tuple[str, ...]]
 T = TypeVar("T")
+
+
+class LookedUp(NamedTuple):
+    """Rows of a table of parameters, in an order that is nobody's."""
+
+    table: Tensor
+    index: Tensor
+    padding: int | None
 
 
 class NoRule(Exception):  # noqa: N818 - not a mistake: the general path takes over
@@ -85,6 +94,7 @@ class Tape(TorchFunctionMode, ABC):
         self.anchor = torch.zeros((), requires_grad=True)
         self._names = {id(parameter): name for name, parameter in parameters.items()}
         self.roots: dict[int, tuple[Tensor, list[nn.Parameter]]] = {}
+        self.looked_up: dict[int, LookedUp] = {}
         self._parameters = {id(parameter): parameter for parameter in parameters.values()}
 
     def begin(self, batch: Batch) -> Batch:
@@ -174,8 +184,24 @@ class Tape(TorchFunctionMode, ABC):
             if isinstance(value, Tensor) and value.requires_grad and not self.follows(value):
                 self.roots[id(value)] = (value, list(roots.values()))
                 self._names[id(value)] = site[1][0]
+        if func is functional.embedding:
+            self._note_rows(result, *args, **kwargs)
         self.whose.mark(result, None, args[0] if args else None)
         return result
+
+    def _note_rows(
+        self,
+        result: object,
+        input: Tensor,
+        weight: Tensor,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,  # noqa: ARG002 - as torch has it
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,  # noqa: ARG002
+    ) -> None:
+        if max_norm is None and not scale_grad_by_freq and self.follows(weight):
+            self.looked_up[id(result)] = LookedUp(weight, input, padding_idx)
 
     def _roots_of(self, value: Tensor) -> list[nn.Parameter]:
         return self.roots[id(value)][1] if id(value) in self.roots else [self._parameters[id(value)]]

@@ -11,7 +11,7 @@ from torch import Tensor
 from reticent.gradients.following import Packed, Whose
 from reticent.gradients.forms import Form
 from reticent.gradients.layouts import Layout
-from reticent.gradients.tape import NoRule, Site, SitePlan
+from reticent.gradients.tape import LookedUp, NoRule, Site, SitePlan
 
 T = TypeVar("T")
 Forms: TypeAlias = Iterator[tuple[Tensor | None, Form]]
@@ -24,6 +24,7 @@ class Collector(Protocol):
     anchor: Tensor
     plan: SitePlan
     whose: Whose
+    looked_up: dict[int, LookedUp]
 
     def follows(self, value: object) -> bool: ...
     def plain(self, value: T) -> T: ...
@@ -50,6 +51,10 @@ class Use:
     def wants(self, value: object) -> bool:
         """Say whether a value's gradient is asked for."""
         return self._books.follows(value)
+
+    def looked_up(self, value: Tensor) -> LookedUp | None:
+        """Say which rows of which table a value is, if it is nothing else."""
+        return self._books.looked_up.get(id(value))
 
     def plain(self, value: T) -> T:
         """Give a parameter's value without its history."""

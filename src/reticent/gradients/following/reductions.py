@@ -24,6 +24,10 @@ def _refuse_across(place: Place, tensor: Tensor, axes: object) -> list[int]:
     return found
 
 
+def _goes_across(place: Place, tensor: Tensor, axes: object) -> bool:
+    return axes is None or isinstance(axes, bool) or place.axis in [axis % tensor.dim() for axis in numbers(axes)]
+
+
 def _reducing(position: int) -> Follow:
     """A function that takes axes away, unless it is told to keep them; `position` is where they are given."""
 
@@ -33,8 +37,8 @@ def _reducing(position: int) -> Follow:
         if isinstance(axes, Tensor) or "other" in kwargs:  # max and min also compare two tensors
             return together(whose, args, kwargs, result)
         place = whose.place(tensor)
-        if place is None:
-            return None
+        if place is None or (not place.bound and _goes_across(place, tensor, axes)):
+            return None  # many times the same, added up, is still nobody's
         gone = _refuse_across(place, tensor, axes)
         left = result[0] if isinstance(result, tuple) else result
         kept = isinstance(left, Tensor) and left.dim() == tensor.dim()
@@ -69,6 +73,11 @@ follows("softmax", "log_softmax", "softmin", "cumsum", "cumprod", "cummax", "cum
 follows("roll", "diff", lone=True)(_along(2))
 follows("topk", lone=True)(_along(2, default=-1))
 follows("normalize", homes=(functional,), lone=True)(_along(2, default=1))
+for _name in "fft ifft rfft irfft hfft ihfft".split():
+    follows(_name, homes=(torch.fft,), lone=True)(_along(2, default=-1))
+for _name in "fft2 ifft2 rfft2 irfft2".split():
+    follows(_name, homes=(torch.fft,), lone=True)(_along(2, default=(-2, -1)))
+follows("fftn", "ifftn", "rfftn", "irfftn", homes=(torch.fft,), lone=True)(_along(2))
 follows("glu", homes=(functional,), lone=True)(_along(1, default=-1))
 follows("gumbel_softmax", homes=(functional,), lone=True)(_along(4, default=-1))
 

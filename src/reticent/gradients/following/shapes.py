@@ -66,7 +66,8 @@ def _unchanged(whose: Whose, args: Args, kwargs: Kwargs, _result: object) -> Ans
 
 FOLLOWED[getter("mT")] = FOLLOWED[getter("mH")] = _last_two
 FOLLOWED[getter("T")] = FOLLOWED[getter("H")] = _all_turned
-FOLLOWED[getter("data")] = _unchanged
+for _part in ("data", "real", "imag"):
+    FOLLOWED[getter(_part)] = _unchanged
 
 
 @follows("permute", lone=True)
@@ -225,6 +226,8 @@ def _cat(whose: Whose, args: Args, kwargs: Kwargs, result: object) -> Answer:
 def _pad(whose: Whose, args: Args, kwargs: Kwargs, _result: object) -> Answer:
     tensor, sides = first(args, kwargs), given(args, kwargs, 1, "pad")
     place = whose.place(tensor)
-    if place is not None and place.axis >= tensor.dim() - len(numbers(sides)) // 2:
+    widths = numbers(sides)  # before and after the last axis, then the one before it, and so on
+    from_end = 2 * (tensor.dim() - 1 - place.axis) if place is not None else 0
+    if place is not None and any(widths[from_end : from_end + 2]):
         raise NotFollowed("the axis of the examples is padded")
     return place

@@ -68,6 +68,10 @@ class Form(ABC):
         """Add up what an example consists of, so that no part of it is rounded into the sum with other examples."""
         return self
 
+    def by_position(self) -> Form:
+        """Give rows of a table position by position; any other form as it is."""
+        return self
+
     def joined(self, others: Sequence[Form]) -> Form:
         """Add the gradients of the parameter's other uses: first the sum, then the norm."""
         total = self.dense()

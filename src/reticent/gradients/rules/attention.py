@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -13,8 +14,12 @@ from torch.nn import functional
 from reticent.gradients.forms import Dense, Outer, StackedForm
 from reticent.gradients.layouts import Layout
 from reticent.gradients.registry import rule
+from reticent.gradients.rules.broadcast import expanded
 from reticent.gradients.rules.linear import linear
 from reticent.gradients.uses import Forms, Use
+
+
+_FUSED = ("attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa")
 
 
 @rule(functional.multi_head_attention_forward, located=False)
@@ -67,6 +72,20 @@ def multi_head_attention(
         seen = seen.mean(1) if average_attn_weights else seen
     merged = mixed.permute(2, 0, 1, 3).flatten(2)
     return linear(use, merged, out_proj_weight, out_proj_bias), seen
+
+
+@rule(functional.scaled_dot_product_attention)
+def fused_attention(use: Use, query: Tensor, key: Tensor, value: Tensor, *given: object, **named: object) -> Tensor:
+    """What is a parameter, as a bias for each pair of positions, every example gets a view of."""
+    named.update(zip(_FUSED, given, strict=False))
+    sides = {"query": query, "key": key, "value": value, "attn_mask": named.pop("attn_mask", None)}
+    like = max((side for side in sides.values() if isinstance(side, Tensor) and not use.wants(side)), key=Tensor.dim)
+    own = {
+        name: expanded(use, side, like) if isinstance(side, Tensor) and use.wants(side) else side
+        for name, side in sides.items()
+    }
+    attend: Callable[..., Tensor] = functional.scaled_dot_product_attention
+    return attend(**own, **named)
 
 
 def _heads(side: Tensor, heads: int) -> Tensor:

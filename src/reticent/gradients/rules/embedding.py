@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 from torch.nn import functional
 
@@ -32,6 +33,27 @@ def embedding(
 
     output = functional.embedding(input, use.plain(weight), padding_idx)
     return use.tap(output, (weight,), forms, saved=(input,))
+
+
+@rule(Tensor.__getitem__)
+def rows_by_index(use: Use, table: Tensor, index: object) -> Tensor:
+    """The same, written with brackets."""
+    if not isinstance(index, Tensor) or table.ndim != 2:
+        raise use.refuse("only whole rows of a table, picked by one index, have a rule")
+
+    def forms(gradient: Tensor) -> Forms:
+        places = use.first(index).reshape(use.n, -1) % len(table)  # -1 is the last row
+        yield table, Lookup(places, use.positions(gradient), len(table))
+
+    return use.tap(use.plain(table)[index], (table,), forms, saved=(index,))
+
+
+@rule(torch.index_select, Tensor.index_select)
+def rows_by_name(use: Use, table: Tensor, dim: int, index: Tensor) -> Tensor:
+    """The same, written out."""
+    if dim != 0:
+        raise use.refuse("only whole rows of a table, picked by one index, have a rule")
+    return rows_by_index(use, table, index)
 
 
 @rule(functional.embedding_bag)

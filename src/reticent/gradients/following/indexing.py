@@ -38,7 +38,7 @@ def _picked(whose: Whose, tensor: Tensor, index: object) -> Place | None:
     tables = [item for item in items if isinstance(item, Tensor)]
     listed = [item for item in items if _numbered(item)]
     known = (Tensor, int, slice, type(None), type(...))
-    if any(not isinstance(item, known) and not _numbered(item) or isinstance(item, bool) for item in items):
+    if any((not isinstance(item, known) and not _numbered(item)) or isinstance(item, bool) for item in items):
         if place is None and all(where is None for where in whose.all_in(index)):
             return None
         raise NotFollowed("an index that is not followed")

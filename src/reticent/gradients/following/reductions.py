@@ -73,9 +73,9 @@ follows("softmax", "log_softmax", "softmin", "cumsum", "cumprod", "cummax", "cum
 follows("roll", "diff", lone=True)(_along(2))
 follows("topk", lone=True)(_along(2, default=-1))
 follows("normalize", homes=(functional,), lone=True)(_along(2, default=1))
-for _name in "fft ifft rfft irfft hfft ihfft".split():
+for _name in ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"]:
     follows(_name, homes=(torch.fft,), lone=True)(_along(2, default=-1))
-for _name in "fft2 ifft2 rfft2 irfft2".split():
+for _name in ["fft2", "ifft2", "rfft2", "irfft2"]:
     follows(_name, homes=(torch.fft,), lone=True)(_along(2, default=(-2, -1)))
 follows("fftn", "ifftn", "rfftn", "irfftn", homes=(torch.fft,), lone=True)(_along(2))
 follows("glu", homes=(functional,), lone=True)(_along(1, default=-1))

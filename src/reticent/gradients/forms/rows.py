@@ -16,7 +16,8 @@ from reticent.gradients.forms.lookup import Lookup
 class Rows(Form):
     """Gradient i is `rows[i, t]` added to row `index[t]` of a table, for every position t.
 
-    >>> form, total = Rows(torch.tensor([1, 1]), torch.tensor([[[3.0], [1.0]], [[0.0], [2.0]]]), size=2), torch.zeros(2, 1)
+    >>> rows, total = torch.tensor([[[3.0], [1.0]], [[0.0], [2.0]]]), torch.zeros(2, 1)
+    >>> form = Rows(torch.tensor([1, 1]), rows, size=2)
     >>> form.add_to(total, torch.tensor([1.0, 10.0]))
     >>> form.measure()[0], total
     (tensor([16.,  4.]), tensor([[ 0.],

@@ -18,7 +18,6 @@ from reticent.gradients.rules.broadcast import expanded
 from reticent.gradients.rules.linear import linear
 from reticent.gradients.uses import Forms, Use
 
-
 _FUSED = ("attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa")
 
 

@@ -14,12 +14,15 @@ from torch.overrides import TorchFunctionMode
 
 from reticent.gradients.batches import Batch, map_tensors
 from reticent.gradients.following import ABOUT_SHAPES, Args, Function, Kwargs, NotFollowed, Place, Whose
+from reticent.gradients.following.follower import given
 from reticent.gradients.layouts import Layout
 from reticent.gradients.registry import RULES
 from reticent.gradients.scratch import Scratch
 
 # Where parameters are used: the function's name, and the names of the parameters it was given.
 Site: TypeAlias = tuple[str, tuple[str, ...]]
+# A site with the place of the examples there, which is what a proof is about.
+Pair: TypeAlias = tuple[Site, Layout]
 T = TypeVar("T")
 
 
@@ -27,7 +30,7 @@ class LookedUp(NamedTuple):
     """Rows of a table of parameters, in an order that is nobody's."""
 
     table: Tensor
-    index: Tensor
+    which: Tensor
     padding: int | None
 
 
@@ -42,10 +45,15 @@ class NoRule(Exception):  # noqa: N818 - not a mistake: the general path takes o
 class SitePlan:
     """What was proved of a model before its passes, and how to run it; where the examples are, each pass finds anew."""
 
-    proved: frozenset[tuple[Site, Layout]] = frozenset()
-    idle: frozenset[Site] = frozenset()
+    proved: frozenset[Pair] = frozenset()
+    """Sites that gradients came to, with where the examples were: `prove` compares what became of them."""
+    idle: frozenset[Pair] = frozenset()
     """Sites whose output led nowhere, so that nothing was proved there."""
+    silent: frozenset[Pair] = frozenset()
+    """Sites that only gradients of zero came to, so that nothing was proved there: good for zeros only."""
     ambient: dict[int, Tensor] = field(default_factory=dict)
+    spared: bool = False
+    """Whether the model asks for parts of it to be calculated again instead of kept."""
     channels_last: bool = False
     at_once: int = 1
     scratch: Scratch = field(default_factory=Scratch)
@@ -185,23 +193,17 @@ class Tape(TorchFunctionMode, ABC):
                 self.roots[id(value)] = (value, list(roots.values()))
                 self._names[id(value)] = site[1][0]
         if func is functional.embedding:
-            self._note_rows(result, *args, **kwargs)
+            self._note_rows(result, args, kwargs)
         self.whose.mark(result, None, args[0] if args else None)
         return result
 
-    def _note_rows(
-        self,
-        result: object,
-        input: Tensor,
-        weight: Tensor,
-        padding_idx: int | None = None,
-        max_norm: float | None = None,
-        norm_type: float = 2.0,  # noqa: ARG002 - as torch has it
-        scale_grad_by_freq: bool = False,
-        sparse: bool = False,  # noqa: ARG002
-    ) -> None:
-        if max_norm is None and not scale_grad_by_freq and self.follows(weight):
-            self.looked_up[id(result)] = LookedUp(weight, input, padding_idx)
+    def _note_rows(self, result: object, args: Args, kwargs: Kwargs) -> None:
+        index, table, padding, longest, _, by_count = (
+            given(args, kwargs, i, name)
+            for i, name in enumerate(("input", "weight", "padding_idx", "max_norm", "", "scale_grad_by_freq"))
+        )
+        if longest is None and not by_count and isinstance(index, Tensor) and isinstance(table, Tensor):
+            self.looked_up[id(result)] = LookedUp(table, index, padding if isinstance(padding, int) else None)
 
     def _roots_of(self, value: Tensor) -> list[nn.Parameter]:
         return self.roots[id(value)][1] if id(value) in self.roots else [self._parameters[id(value)]]

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from reticent.errors import DataError, ModelError
+from reticent.gradients.recomputing import keeps
 from reticent.inside import Batch
 from reticent.losses.calling import called, logits_of, parted
 from reticent.losses.masks import whole_masks
@@ -162,7 +163,9 @@ def _without_cache(model: nn.Module, inputs: Batch) -> Batch:
 
 def _recomputes(model: nn.Module) -> bool:
     """Whether a part of the pass is run again in the backward pass, where the masks must be the same."""
-    return any(vars(part).get("gradient_checkpointing") is True and part.training for part in model.modules())
+    return not keeps() and any(
+        vars(part).get("gradient_checkpointing") is True and part.training for part in model.modules()
+    )
 
 
 def _shifted(model: nn.Module, target: Tensor) -> Tensor:

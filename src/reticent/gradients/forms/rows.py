@@ -58,7 +58,7 @@ class Rows(Form):
 
     def _once(self) -> Rows:
         """The same with each row of the table met once."""
-        index, place = self.index.unique(return_inverse=True)
+        index, place = torch.unique(self.index, return_inverse=True)
         if len(index) == len(self.index):
             return self
         n, _, width = self.rows.shape

@@ -30,7 +30,7 @@ def expanded(use: Use, given: Tensor, like: Tensor) -> Tensor:
 
 def _rows(use: Use, rows: LookedUp, shape: list[int], copies: Tensor) -> Tensor:
     """The same for rows of a table that all examples look up alike: it is the table that is asked about."""
-    index = rows.index.reshape(shape[:-1])
+    index = rows.which.reshape(shape[:-1])
     if shape[1 if use.layout is Layout.SECOND else 0] != 1:  # a row of indices for each example
         index = use.first(index)
         if bool((index != index[:1]).any()):
@@ -47,7 +47,7 @@ def _rows(use: Use, rows: LookedUp, shape: list[int], copies: Tensor) -> Tensor:
             each = each.masked_fill((index == padding)[:, None], 0)
         yield table, Rows(index, each, len(table))
 
-    return use.tap(copies, (table,), forms, saved=(rows.index,))
+    return use.tap(copies, (table,), forms, saved=(rows.which,))
 
 
 def _tapped(use: Use, given: Tensor, copies: Tensor) -> Tensor:

@@ -1,9 +1,9 @@
 """Run the tables and figures of the papers: `python results/papers.py OUT` does the runs, and resumes.
 
-One run serves every cell, of whatever paper, that asks for the same; what the records here hold is not run again. The
-most useful runs come first, and after `--minutes` nothing new is begun. Every run has a folder in OUT/runs, and as soon
-as it is over, a line in papers.jsonl. `--collect` only writes these lines, while runs go on; `--list` only says what
-would be run.
+One run serves every cell, of whatever paper, that asks for the same; what the records here hold is not run again. What
+gives most numbers for its time comes first, and after `--minutes` nothing new is begun. Every run has a folder in
+OUT/runs, and as soon as it is over, a line in papers.jsonl. `--collect` only writes these lines, while runs go on;
+`--list` only says what would be run.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import hashlib
 import json
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -54,22 +55,24 @@ def obstacle(one: Wanted, longest: float) -> str | None:
 
 
 def planned(possible: Sequence[Wanted], seeds: int, held: set[tuple[str, int]]) -> Iterator[tuple[Wanted, Job]]:
-    """The runs to do, the most useful first, each once; the first seed of all before the second of any."""
+    """The runs to do, the cheapest for each number first, each once; the first seed of all before the second of any."""
     seen = set(held)
+    numbers: Counter[str] = Counter()
+    for one in possible:
+        numbers[one.mark] += len(one.cell.printed)
     for seed in range(seeds):
         now = [one for one in possible if seed == 0 or (one.cell.minutes or 0.0) < CHEAP]
         looked_at = {one.essence for one in now if one.mark != one.essence}
-        for one in sorted(now, key=usefulness):
+        for one in sorted(now, key=lambda one: price(one, numbers[one.mark])):
             served = one.mark == one.essence and one.essence in looked_at  # by one that is attacked or has a curve
             if (one.mark, seed) not in seen and not served:
                 seen.add((one.mark, seed))
                 yield one, job_of(one, seed)
 
 
-def usefulness(one: Wanted) -> tuple[int, float]:
-    """Smaller is run earlier: main tables before others, images in colour last, then what gives most for its time."""
-    slow = resolve(one.recipe.data).startswith("cifar")
-    return (2 if slow else 0 if one.main else 1), (one.cell.minutes or 0.0) / max(len(one.cell.printed), 1)
+def price(one: Wanted, numbers: int) -> tuple[bool, float]:
+    """Smaller is run earlier: images in colour last, then what takes fewest minutes for each number it serves."""
+    return resolve(one.recipe.data).startswith("cifar"), (one.cell.minutes or 0.0) / max(numbers, 1)
 
 
 def job_of(one: Wanted, seed: int) -> Job:

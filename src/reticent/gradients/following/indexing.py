@@ -12,6 +12,7 @@ from reticent.gradients.following.elementwise import meeting
 from reticent.gradients.following.follower import Args, Kwargs, Whose, first, follows, given
 from reticent.gradients.following.places import Answer, Each, EveryExample, NotFollowed, Place, Sizes, reordered
 from reticent.gradients.following.shapes import one_axis
+from reticent.gradients.following.tables import by_tables
 
 _WHOLE = slice(None)
 
@@ -44,10 +45,12 @@ def _picked(whose: Whose, tensor: Tensor, index: object) -> Place | None:
         raise NotFollowed("an index that is not followed")
     if place is None:
         return _looked_up(whose, items, tables)
-    if len(tables) + len(listed) > 1 or any(
-        item.dtype.is_floating_point or item.element_size() == 1 for item in tables
-    ):
-        raise NotFollowed("examples are picked by a mask, or by several tables")
+    if any(item.dtype.is_floating_point or item.element_size() == 1 for item in tables):
+        raise NotFollowed("examples are picked by a mask")
+    if len(tables) > 1 and not listed:
+        return by_tables(whose, tensor, items, place)
+    if len(tables) + len(listed) > 1:
+        raise NotFollowed("examples are picked by several tables")
     axis, picked = _walk(tensor, items, place.axis)
     if axis is None:
         raise NotFollowed("a single example is picked")

@@ -178,6 +178,18 @@ class AtRest(nn.Module):
         return self.norm(x)
 
 
+class Bags(nn.Module):
+    """All words in one list, and where each bag begins."""
+
+    def __init__(self, bags, last, **settings):
+        super().__init__()
+        self.inner, self.bags, self.last = nn.EmbeddingBag(5, 3, include_last_offset=last, **settings), bags, last
+
+    def forward(self, tokens):
+        starts = torch.arange(len(tokens) * self.bags + self.last) * (tokens.shape[1] // self.bags)
+        return self.inner(tokens.flatten(), starts).view(len(tokens), -1)
+
+
 class Lora(nn.Module):
     def __init__(self, merged):
         super().__init__()
@@ -280,6 +292,8 @@ TABLES = {
     "bag, mean": (nn.EmbeddingBag(5, 3), torch.randint(5, (N, 6))),
     "bag, sum": (nn.EmbeddingBag(5, 3, mode="sum"), torch.randint(5, (N, 6))),
     "bag of shares": (PresenceLinear(5, 3), torch.tensor([[0, 0, 1, 5], [1, 2, 3, 4], [0, 0, 0, 0], [0, 2, 4, 5]])),
+    "bags in one list": (Bags(1, last=False), torch.randint(5, (N, 6))),
+    "several bags in one list": (Bags(3, last=True, mode="sum", padding_idx=2), torch.randint(5, (N, 6))),
     "bag with padding": (nn.EmbeddingBag(5, 3, padding_idx=1), torch.randint(5, (N, 6))),
     "places and expanded token": (Positions("expand"), torch.randint(9, (N, 5))),
     "places and repeated token": (Positions("repeat"), torch.randint(9, (N, 5))),
@@ -340,6 +354,15 @@ ATTENTION = {
         torch.randn(N, 5, 8),
     ),
     "encoder layer, time first": (TimeMajor(nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0)), torch.randn(N, 5, 8)),
+    "one more key and value": (SelfAttend(False, add_bias_kv=True), torch.randn(N, 5, 8)),
+    "one more key, and zeros": (
+        SelfAttend(True, mask=torch.ones(5, 5).triu(1).bool(), add_bias_kv=True, add_zero_attn=True),
+        torch.randn(N, 5, 8),
+    ),
+    "zeros to attend to": (
+        Attend(batch_first=True, add_zero_attn=True, kdim=5, vdim=6),
+        (torch.randn(N, 3, 8), torch.randn(N, 5, 5), torch.randn(N, 5, 6)),
+    ),
     "bias for each pair": (
         Function(lambda p, x: functional.scaled_dot_product_attention(x, x, x, p.w), w=(1, 2, 5, 5)),
         torch.randn(N, 2, 5, 3),

@@ -16,7 +16,7 @@ def by_tables(whose: Whose, tensor: Tensor, items: list[object], place: Place) -
     steps = _spelled_out(tensor, items)
     tables = [item for item in steps if isinstance(item, Tensor)]
     axes = [axis for axis, item in enumerate(item for item in steps if item is not None) if isinstance(item, Tensor)]
-    shape = torch.broadcast_shapes(*(table.shape for table in tables))
+    shape = torch.broadcast_shapes(*(table.shape for table in tables))  # type: ignore[no-untyped-call]
     places = [axis for axis, item in enumerate(steps) if isinstance(item, Tensor)]
     together = places[-1] - places[0] + 1 == len(places)  # then their axes stay there, else they come first
     start = places[0] if together else 0

@@ -51,9 +51,9 @@ def multi_head_attention(
     is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
     """Project with the rules for matrices; attention itself has no parameters."""
-    odd = [bias_k, bias_v, static_k, static_v, in_proj_weight if use_separate_proj_weight else None]
-    if add_zero_attn or query.ndim != 3 or any(value is not None for value in odd):
-        raise use.refuse("attention with extra keys, or without an axis of examples, has no rule")
+    odd = [static_k, static_v, in_proj_weight if use_separate_proj_weight else None]
+    if query.ndim != 3 or any(value is not None for value in odd):
+        raise use.refuse("attention with keys of its own, or without an axis of examples, has no rule")
     use = use.at(Layout.SECOND)
     apart = tuple(weight for weight in (q_proj_weight, k_proj_weight, v_proj_weight) if weight is not None)
     if in_proj_weight is not None and query is key is value:
@@ -62,6 +62,10 @@ def multi_head_attention(
         weights = apart if in_proj_weight is None else (in_proj_weight,)
         q, k, v = _projected(use, (query, key, value), weights, in_proj_bias)
     mask = _mask(query, num_heads, attn_mask, key_padding_mask)
+    for extra in ((bias_k, bias_v), (0, 0) if add_zero_attn else (None, None)):
+        if extra[0] is not None:
+            k, v = (torch.cat([side, _row(use, one, side)]) for side, one in zip((k, v), extra, strict=True))
+            mask = None if mask is None else functional.pad(mask, (0, 1))
     q, k, v = (_heads(side, num_heads) for side in (q, k, v))
     dropout = dropout_p if training else 0.0
     if not need_weights:
@@ -85,6 +89,13 @@ def fused_attention(use: Use, query: Tensor, key: Tensor, value: Tensor, *given:
     }
     attend: Callable[..., Tensor] = functional.scaled_dot_product_attention
     return attend(**own, **named)
+
+
+def _row(use: Use, extra: Tensor | int | None, like: Tensor) -> Tensor:
+    """One more key or value, which all examples share: a parameter, or zeros."""
+    if not isinstance(extra, Tensor):
+        return torch.zeros_like(like[:1])
+    return expanded(use, extra, like) if use.wants(extra) else extra.expand_as(like[:1])
 
 
 def _heads(side: Tensor, heads: int) -> Tensor:

@@ -72,6 +72,11 @@ def embedding_bag(
     padding_idx: int | None = None,
 ) -> Tensor:
     """A bag of fixed length for each example: all its positions share the bag's gradient."""
+    if offsets is not None and input.ndim == 1:  # they are known to lie equally far apart
+        bags = len(offsets) - include_last_offset
+        input = input.view(bags, -1)
+        per_sample_weights = None if per_sample_weights is None else per_sample_weights.view(bags, -1)
+        offsets = None
     if max_norm is not None or scale_grad_by_freq or offsets is not None or mode == "max" or input.ndim != 2:
         raise use.refuse("only bags of one length, added or averaged, have a rule")
     if per_sample_weights is not None and per_sample_weights.requires_grad:

@@ -11,7 +11,7 @@ import logging
 import subprocess
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -280,11 +280,16 @@ def examples(task: str) -> dict[str, Tensor]:
     return batch | {"labels": labels}
 
 
-def one_by_one(model: nn.Module, loss: HeadLoss, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+def flat(parts: Mapping[str, Tensor]) -> Tensor:
+    """All numbers of a sum in one row."""
+    return torch.cat([part.flatten() for part in parts.values()]).double()
+
+
+def one_by_one(model: nn.Module, loss: HeadLoss, batch: dict[str, Tensor], rows: int = ROWS) -> tuple[Tensor, Tensor]:
     """The norm of every gradient and the sum of all, each cut to length one: by a plain loop over the examples."""
     trained = [p for p in model.parameters() if p.requires_grad]
     found = []
-    for row in range(ROWS):
+    for row in range(rows):
         one = loss(model, {name: part[row : row + 1] for name, part in batch.items()}).sum()
         gradients = torch.autograd.grad(one, trained, allow_unused=True)
         pairs = zip(gradients, trained, strict=True)
@@ -328,7 +333,7 @@ def measured(name: str) -> dict[str, Any]:
     finally:
         engine.general.written_out = before
     truth, total = one_by_one(model, loss, batch)
-    ours = torch.cat([part.flatten() for part in sums.values()]).double()
+    ours = flat(sums)
     error = max(float((ours - total).norm() / total.norm()), float(((norms - truth) / truth).abs().max()))
 
     def plain() -> None:

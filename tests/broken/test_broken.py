@@ -27,6 +27,8 @@ import people_mutants
 import pytest
 import rank_checks
 import rank_mutants
+import rule_checks
+import rule_mutants
 from broken_mutants import Mutant
 
 from reticent.audits.findings import attempted
@@ -46,6 +48,7 @@ KINDS = (
     (rank_checks, rank_mutants),
     (opacus_checks, opacus_mutants),
     (clip_checks, clip_mutants),
+    (rule_checks, rule_mutants),
 )
 MUTANTS = [mutant for _, mutants in KINDS for mutant in mutants.MUTANTS]
 CHECKS = [check for checks, _ in KINDS for check in checks.CHECKS]

@@ -19,6 +19,10 @@ Forms: TypeAlias = Iterator[tuple[Tensor | None, Form]]
 _SILENT = "its gradients were zero when the model was planned, so that its rule is not proved"
 
 
+def _nothing(gradient: Tensor) -> bool:
+    return not bool(gradient.any())
+
+
 class Collector(Protocol):
     """What a use needs of the book-keeping around it."""
 
@@ -90,7 +94,7 @@ class Use:
         def show(gradient: Tensor) -> None:
             self._refuse_idle()
             if self._silent:
-                if bool(gradient.any()):
+                if not _nothing(gradient):
                     raise self.refuse(_SILENT)
                 self._books.pass_over(given)
                 return

@@ -54,9 +54,13 @@ def _each_its_own(whose: Whose, table: Tensor, place: Place, axes: int) -> int:
     """The axis along which a table counts all examples, 0, 1, 2 and so on; it must be nobody's."""
     counted = [axis for axis, size in enumerate(table.shape) if size == whose.n]
     fits = place.simple() and bool(counted) and table.numel() == whose.n and not whose.touched(table)
-    if not fits or not torch.equal(table.detach().flatten().cpu(), torch.arange(whose.n)):
+    if not fits or not _in_order(table, whose.n):
         raise NotFollowed("examples are picked by several tables")
     return counted[0] + axes - table.dim()
+
+
+def _in_order(table: Tensor, n: int) -> bool:
+    return torch.equal(table.detach().flatten().cpu(), torch.arange(n))
 
 
 def _refuse_others(whose: Whose, table: Tensor, axis: int, axes: int) -> None:

@@ -33,7 +33,7 @@ def _rows(use: Use, rows: LookedUp, shape: list[int], copies: Tensor) -> Tensor:
     index = rows.which.reshape(shape[:-1])
     if shape[1 if use.layout is Layout.SECOND else 0] != 1:  # a row of indices for each example
         index = use.first(index)
-        if bool((index != index[:1]).any()):
+        if not _alike(index):
             raise use.refuse("the parameter is not the same for all examples")
         index = index[0]
     index = index.flatten()
@@ -48,6 +48,11 @@ def _rows(use: Use, rows: LookedUp, shape: list[int], copies: Tensor) -> Tensor:
         yield table, Rows(index, each, len(table))
 
     return use.tap(copies, (table,), forms, saved=(rows.which,))
+
+
+def _alike(rows: Tensor) -> bool:
+    """Whether all examples look up the same: otherwise the place of an example in its batch would count."""
+    return bool((rows == rows[:1]).all())
 
 
 def _tapped(use: Use, given: Tensor, copies: Tensor) -> Tensor:

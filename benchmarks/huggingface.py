@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from reticent.gradients import engine, general, norms_and_sum
 from reticent.losses import HeadLoss, head_loss
 
+LOG = logging.getLogger("reticent.gradients")
 OUT = Path(__file__).parent / "results" / "huggingface"
 ROWS, WORDS, WIDTH, VOCABULARY, CLASSES, TURNS = 16, 32, 64, 128, 3, 5
 
@@ -315,6 +316,17 @@ def medians(*steps: Callable[[], object]) -> list[float]:
     return [median(taken) for taken in times]
 
 
+class Heard(logging.Handler):
+    """Keeps why a model takes the general path."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.said = record.getMessage().partition("slower: ")[2] or self.said
+
+
 def measured(name: str) -> dict[str, Any]:
     """One row of the table."""
     model, batch = build(name), examples(MODELS[name][0])
@@ -327,11 +339,13 @@ def measured(name: str) -> dict[str, Any]:
         fallen.append(general.path(*args) is general.by_vmap)
         return before(*args)
 
-    engine.general.written_out = noted
+    engine.general.written_out, heard = noted, Heard()
+    LOG.addHandler(heard)
     try:
         norms, sums = norms_and_sum(model, loss, batch, clipped)
     finally:
         engine.general.written_out = before
+        LOG.removeHandler(heard)
     truth, total = one_by_one(model, loss, batch)
     ours = flat(sums)
     error = max(float((ours - total).norm() / total.norm()), float(((norms - truth) / truth).abs().max()))
@@ -350,6 +364,7 @@ def measured(name: str) -> dict[str, Any]:
         "class": type(model).__name__,
         "parameters": parameters,
         "path": path,
+        "why": heard.said.splitlines()[0] if heard.said else "",
         "error": error,
         "sgd": sgd,
         "ours": mine,
@@ -392,6 +407,10 @@ def table(rows: list[dict[str, Any]], made_by: str) -> str:
         ratio = row["ours"] / row["sgd"]
         cells = [f"`{row['class']}`", row["parameters"], row["path"], f"{row['error']:.1e}", f"{ratio:.2f}"]
         lines.append(f"| {' | '.join(map(str, [row['model'], *cells]))} |")
+    others = [row for row in good if row["path"] != "rules"]
+    if others:
+        lines += ["", "Why some do not take the rules:", ""]
+        lines += [f"- {row['model']}: {row['why']}" for row in others]
     return "\n".join(lines) + "\n"
 
 
@@ -401,7 +420,7 @@ def main() -> None:
     only = [name for name in asked.parse_args().only.split(",") if name]
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    logging.getLogger("reticent.gradients").setLevel(logging.ERROR)
+    LOG.propagate = False
     import transformers
 
     transformers.logging.set_verbosity(transformers.logging.CRITICAL)

@@ -158,6 +158,8 @@ class Kinds(nn.Module):
             return (x.transpose(0, 1) + self.kinds(torch.arange(x.shape[1])[:, None] % 3)).transpose(0, 1)
         if self.look_up == "merged":
             return (x.flatten(0, 1) + self.kinds((torch.arange(x.shape[1]) % 3).repeat(len(x)))).view(x.shape)
+        if self.look_up == "expanded":
+            return x + self.kinds(torch.arange(x.shape[1])[None] % 3).expand_as(x)
         if self.look_up == "tied":
             return x + self.words(torch.arange(x.shape[1]))
         if self.look_up == "one for all":
@@ -315,7 +317,7 @@ TABLES = {
     ),
     **{
         f"the same rows for all, {how}": (Kinds(how), torch.randint(9, (N, 5)))
-        for how in ("for each", "time first", "merged", "tied", "one for all")
+        for how in ("for each", "time first", "merged", "tied", "expanded", "one for all")
     },
 }
 RECURRENT = {

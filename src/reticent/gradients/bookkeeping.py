@@ -21,6 +21,7 @@ from reticent.gradients.recomputing import nothing_recomputed
 from reticent.gradients.registry import RULES
 from reticent.gradients.tape import NoRule, Site, SitePlan, Tape
 from reticent.gradients.task import LossTask
+from reticent.gradients.telling import told
 from reticent.gradients.uses import Forms, Use
 
 
@@ -35,6 +36,10 @@ class Books(Tape):
         self._uses: dict[int, list[Form]] = {}
         self._forms: dict[int, Form] = {}
         self._squares: dict[int, Tensor] = {}
+
+    def tell(self, func: Function, own: Tensor) -> object:
+        self.told = True
+        return told(func, own)
 
     def use(self, site: Site, layout: Layout, func: Function, args: Args, kwargs: Kwargs) -> object:
         if (site, layout) in self.plan.proved:
@@ -133,7 +138,12 @@ def books_of(
         try:
             examples = books.begin(batch)
             with torch.enable_grad(), nothing_recomputed(), books:
-                losses = task.losses(examples, books.n)
+                try:
+                    losses = task.losses(examples, books.n)
+                except TypeError as odd:
+                    if not books.told:
+                        raise
+                    raise NoRule(("a number of all examples", ()), str(odd)) from None
             refuse_hidden(losses, task.parameters)
             books.end(losses)
             total = losses.sum() if counted is None else losses[counted.to(losses.device)].sum()

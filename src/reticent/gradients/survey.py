@@ -14,6 +14,7 @@ from reticent.gradients.layouts import Layout
 from reticent.gradients.recomputing import nothing_recomputed
 from reticent.gradients.tape import NoRule, Pair, Site, SitePlan, Tape
 from reticent.gradients.task import LossTask
+from reticent.gradients.telling import told
 
 
 class Unseen(NoRule):
@@ -30,6 +31,10 @@ class Survey(Tape):
         super().__init__(parameters, n, plan, curious=True)
         self.sites: set[Pair] = set()
         self.shown: dict[Pair, bool] = {}
+
+    def tell(self, func: Function, own: Tensor) -> object:
+        self.told = True
+        return told(func, own)
 
     def use(self, site: Site, layout: Layout, func: Function, args: Args, kwargs: Kwargs) -> object:
         self.sites.add((site, layout))

@@ -88,6 +88,9 @@ def tapped(value: Tensor, anchor: Tensor, show: Callable[[Tensor], None]) -> Ten
     return Tap.apply(value, anchor, show)  # type: ignore[no-any-return,no-untyped-call]
 
 
+_TELLING = {Tensor.item, Tensor.__bool__}
+
+
 class Tape(TorchFunctionMode, ABC):
     """Sees each torch function, where the examples go in it, and whether it is given a trainable parameter.
 
@@ -102,6 +105,8 @@ class Tape(TorchFunctionMode, ABC):
         self.anchor = torch.zeros((), requires_grad=True)
         self._names = {id(parameter): name for name, parameter in parameters.items()}
         self.roots: dict[int, tuple[Tensor, list[nn.Parameter]]] = {}
+        self.told = False
+        """Whether something of all examples together was asked, and answered."""
         self.looked_up: dict[int, LookedUp] = {}
         self._parameters = {id(parameter): parameter for parameter in parameters.values()}
 
@@ -139,6 +144,8 @@ class Tape(TorchFunctionMode, ABC):
         if func in ABOUT_SHAPES:
             return func(*args, **kwargs)
         followed = [value for value in _values(args, kwargs) if id(value) in self._names]
+        if func in _TELLING and (own := self.whose.alone(args[0])) is not None:
+            return self.tell(func, own)
         try:
             if followed:
                 return self._with_parameters(self._site(func, followed), func, args, kwargs)
@@ -174,6 +181,10 @@ class Tape(TorchFunctionMode, ABC):
         result = self.use(site, layout, func, args, kwargs)
         self.whose.mark(result, answer, args[0] if args else None)
         return result
+
+    @abstractmethod
+    def tell(self, func: Function, own: Tensor) -> object:
+        """Answer a question about all examples together, of which `own` is what each alone would say."""
 
     @abstractmethod
     def use(self, site: Site, layout: Layout, func: Function, args: Args, kwargs: Kwargs) -> object:

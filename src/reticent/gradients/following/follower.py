@@ -106,6 +106,11 @@ class Whose:
             return None
         raise NotFollowed("something of other examples, from an earlier pass, is used")
 
+    def alone(self, tensor: object) -> Tensor | None:
+        """What something of all examples together would be for each of them alone, where that is known."""
+        made_in, where = getattr(tensor, _MARK, _NOBODYS)
+        return where.own if made_in is self._pass and isinstance(where, Lost) else None
+
     def place(self, tensor: object) -> Place | None:
         """The same for a tensor, or for what is none, where only a place will do."""
         where = self.of(tensor) if isinstance(tensor, Tensor) else None
@@ -122,7 +127,7 @@ class Whose:
             except NotFollowed as lost:
                 if not _fresh(result, args, kwargs):
                     raise
-                return Lost(str(lost))
+                return Lost(str(lost), lost.own)
             if answer is not None and kwargs.get("out") is not None:
                 raise NotFollowed("the result goes into a tensor given as out=")
             return answer

@@ -156,6 +156,9 @@ def _expand(whose: Whose, args: Args, kwargs: Kwargs, result: object) -> Answer:
 
 def _asked(tensor: Tensor, args: Args, kwargs: Kwargs) -> list[int]:
     """The shape that will come of it: -1 keeps a size."""
+    like = given(args, kwargs, 1, "other")
+    if isinstance(like, Tensor):
+        return list(like.shape)
     sizes = numbers(spread(args, kwargs, "size"))
     added = len(sizes) - tensor.dim()
     return [tensor.shape[axis - added] if size == -1 else size for axis, size in enumerate(sizes)]
@@ -207,12 +210,13 @@ def _list(args: Args, kwargs: Kwargs) -> list[Tensor]:
 @follows("cat", "concat", "concatenate", "stack")
 def _cat(whose: Whose, args: Args, kwargs: Kwargs, result: object) -> Answer:
     listed = _list(args, kwargs)
-    stacked = isinstance(result, Tensor) and bool(listed) and result.dim() > listed[0].dim()
-    axis = one_axis(given(args, kwargs, 1, "dim", 0), listed[0].dim() + stacked)
+    counted = [tensor for tensor in listed if tensor.numel() or tensor.dim() > 1]  # an empty one may have any shape
+    axes = (counted or listed)[0].dim() if listed else 0
+    stacked = isinstance(result, Tensor) and bool(listed) and result.dim() > axes
+    axis = one_axis(given(args, kwargs, 1, "dim", 0), axes + stacked)
     place: Place | None = None
-    for tensor in listed:
-        if tensor.numel() or tensor.dim() > 1:  # an empty one may have any shape
-            place = joined(place, whose.place(tensor))
+    for tensor in counted:
+        place = joined(place, whose.place(tensor))
     if place is None or (axis == place.axis and not place.bound and not stacked):
         return None
     if stacked:

@@ -75,6 +75,12 @@ def expand(use: Use, given: Tensor, *sizes: int) -> Tensor:
     return _tapped(use, given, use.plain(given).expand(*sizes))
 
 
+@rule(torch.Tensor.expand_as)
+def expand_as(use: Use, given: Tensor, other: Tensor) -> Tensor:
+    """The same, to the shape of something else."""
+    return expanded(use, given, other).expand_as(other)
+
+
 @rule(torch.Tensor.repeat)
 def repeat(use: Use, given: Tensor, *sizes: int | Sequence[int]) -> Tensor:
     """The same, written with `repeat`."""

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from reticent.gradients.following import Function
-from reticent.gradients.forms import Dense, Rows
+from reticent.gradients.forms import Dense, SharedRows
 from reticent.gradients.layouts import Layout
 from reticent.gradients.registry import rule
 from reticent.gradients.tape import LookedUp
@@ -45,7 +45,7 @@ def _rows(use: Use, rows: LookedUp, shape: list[int], copies: Tensor) -> Tensor:
         each = own.reshape(use.n, -1, own.shape[-1])
         if padding is not None:
             each = each.masked_fill((index == padding)[:, None], 0)
-        yield table, Rows(index, each, len(table))
+        yield table, SharedRows(index, each, len(table))
 
     return use.tap(copies, (table,), forms, saved=(rows.which,))
 

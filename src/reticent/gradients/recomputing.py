@@ -20,7 +20,7 @@ _blocks_within = 0
 _torchs: dict[str, Any] = {}
 
 
-class Kept:
+class Spared:
     """Whether a block was met that asked to be calculated again."""
 
     met = False
@@ -32,7 +32,7 @@ def keeps() -> bool:
 
 
 @contextmanager
-def nothing_recomputed() -> Iterator[Kept]:
+def nothing_recomputed() -> Iterator[Spared]:
     """Within the block, what `torch.utils.checkpoint` is given in this thread runs as if it had not been there.
 
     >>> import torch
@@ -41,7 +41,7 @@ def nothing_recomputed() -> Iterator[Kept]:
     >>> kept.met
     True
     """
-    before, kept = getattr(_here, "kept", None), Kept()
+    before, kept = getattr(_here, "kept", None), Spared()
     _stand_in()
     _here.kept = kept
     try:
@@ -78,7 +78,7 @@ class _Function:
 
     @staticmethod
     def apply(function: Callable[..., object], preserve: bool, *args: object) -> object:
-        kept: Kept | None = getattr(_here, "kept", None)
+        kept: Spared | None = getattr(_here, "kept", None)
         if kept is None:
             return _torchs[_REENTRANT].apply(function, preserve, *args)
         kept.met = True
@@ -87,7 +87,7 @@ class _Function:
 
 def _run(*args: Any, **kwargs: Any) -> Iterator[None]:
     """Stands around a block of which parts are run again."""
-    kept: Kept | None = getattr(_here, "kept", None)
+    kept: Spared | None = getattr(_here, "kept", None)
     if kept is None:
         yield from _torchs[_OTHER](*args, **kwargs)
         return

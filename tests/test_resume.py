@@ -33,7 +33,8 @@ torch.manual_seed(0)
 x, y = torch.randn(300, 6), torch.randint(0, 3, (300,))
 net = nn.Sequential(nn.Linear(6, 5), nn.Dropout(0.2), nn.Tanh(), nn.Linear(5, 3))
 optimizer = torch.optim.Adam(net.parameters(), lr=0.05)
-run = rt.Run(net, optimizer, (x, y), method=rt.methods.dpsgd(noise_multiplier=1.2), batch_size=40, rounds=60, seed=5,
+run = rt.Run(net, optimizer, (x, y), method=rt.methods.get(method, noise_multiplier=1.2), batch_size=40, rounds=60,
+             seed=5,
              scheduler=torch.optim.lr_scheduler.StepLR(optimizer, 20), folder=folder, resume=True,
              checkpoint_seconds=0.02)
 pipe.send("ready")
@@ -44,18 +45,18 @@ pipe.send(run.guarantee().epsilon)
 """
 
 
-def start(folder: Path) -> tuple[BaseProcess, Connection]:
+def start(folder: Path, method: str) -> tuple[BaseProcess, Connection]:
     """Begin or resume the run in a process of its own; returns when its first round is about to begin."""
     here, there = PROCESSES.Pipe()
-    process = PROCESSES.Process(target=exec, args=(SCRIPT, {"folder": str(folder), "pipe": there}))
+    process = PROCESSES.Process(target=exec, args=(SCRIPT, {"folder": str(folder), "pipe": there, "method": method}))
     process.start()
     there.close()
     assert here.recv() == "ready"
     return process, here
 
 
-def finish(folder: Path) -> tuple[dict[str, Any], list[str], float]:
-    process, pipe = start(folder)
+def finish(folder: Path, method: str) -> tuple[dict[str, Any], list[str], float]:
+    process, pipe = start(folder, method)
     return ended(folder, process, pipe)
 
 
@@ -66,15 +67,16 @@ def ended(folder: Path, process: BaseProcess, pipe: Connection) -> tuple[dict[st
     return torch.load(folder / "final.pt"), (folder / "ledger.jsonl").read_text().splitlines(), epsilon
 
 
-def test_killed_at_twenty_random_moments_ends_as_if_nothing_had_happened(tmp_path: Path) -> None:
-    whole = start(tmp_path / "whole")
+@pytest.mark.parametrize(("method", "kills"), [("dpsgd", 20), ("band_mf", 8)])
+def test_killed_at_random_moments_ends_as_if_nothing_had_happened(tmp_path: Path, method: str, kills: int) -> None:
+    whole = start(tmp_path / "whole", method)
     began = time.perf_counter()
     weights, ledger, epsilon = ended(tmp_path / "whole", *whole)
     long = time.perf_counter() - began  # a busy machine takes longer, so moments are shares of this
     chance, rounds_seen = random.Random(0), set()
     folder = tmp_path / "killed"
-    for _ in range(20):
-        process, _pipe = start(folder)
+    for _ in range(kills):
+        process, _pipe = start(folder, method)
         time.sleep(chance.uniform(0.0, long / 2))
         process.kill()  # SIGKILL; a run that has just got through is past it
         process.join()
@@ -82,8 +84,8 @@ def test_killed_at_twenty_random_moments_ends_as_if_nothing_had_happened(tmp_pat
         rounds_seen.add(released)
         if released == len(ledger):  # it got through: begin again, so that every kill hits a living run
             shutil.rmtree(folder)
-    assert len(rounds_seen) > 3, "the kills all fell in the same place"
-    again, ledger_again, epsilon_again = finish(folder)
+    assert len(rounds_seen) > kills // 6, "the kills all fell in the same place"
+    again, ledger_again, epsilon_again = finish(folder, method)
     assert all(torch.equal(weights[name], again[name]) for name in weights)
     assert ledger == ledger_again
     assert epsilon == epsilon_again

@@ -30,6 +30,7 @@ from reticent.inside.ranks import Ranks
 from reticent.inside.several import here
 from reticent.inside.sharding import unwrapped
 from reticent.inside.store import Mapped
+from reticent.inside.views import Views
 from reticent.learning import LearningCurve
 from reticent.losses import LossLike, Paired, about_loss, choose_loss, cross_entropy, per_example
 from reticent.losses.calling import parted
@@ -44,7 +45,7 @@ from reticent.settling import RULED, Settled, settle
 from reticent.trained import Trained
 
 _AS_SAID = (
-    *("delta", "size", "adjacency", "shard", "seed", "max_physical_batch_size", "probes"),
+    *("delta", "size", "adjacency", "views", "shard", "seed", "max_physical_batch_size", "probes"),
     *("folder", "resume", "initial", "dataset"),
 )
 """What a run is told as it was said."""
@@ -63,6 +64,7 @@ def fit(
     adjacency: str | None = None,
     groups: Any = None,
     most_rows: int | None = None,
+    views: str | Views | None = None,
     shard: range | None = None,
     lr: float | None = None,
     momentum: float | None = None,
@@ -90,14 +92,14 @@ def fit(
 
     Batch, rounds and step follow from public numbers where they are not said; `loss` is a name ("bce"), a loss of
     torch, or any function of (output, target) or (model, batch), and is chosen where it is not said. `size` declares
-    the number of examples, and the guarantee is for adding or removing one; `groups` says whose each row is,
-    `shard` which of all examples this rank holds (torchrun). `initial` says whose the starting weights are, `dataset`
-    is charged. `fill_noise` is the noise of the means that a schema with fill = "noisy" asks for. With a `folder` the
-    run can be resumed and verified. Public `test` and `validation` examples, `name` and `classes` are for its page.
+    the number of examples, and the guarantee is for adding or removing one; `groups` says whose each row is, `shard`
+    which of all examples this rank holds (torchrun). `views` of an image ("mirror") are averaged before the bound.
+    `initial` says whose the starting weights are, `dataset` is charged. `fill_noise` is the noise of the means that a
+    schema with fill = "noisy" asks for. A `folder` lets the run be resumed and verified; public `test` and `validation`
+    examples, `name` and `classes` are for its page.
 
     An example that cannot be evaluated, such as one with a label that the model does not know, counts for nothing.
-    `check_data=True` looks for such labels before training, and for records of other shapes than the first, and names
-    them: what it says is private.
+    `check_data=True` names such labels before training, and records of other shapes than the first: that is private.
 
     >>> x, y = torch.randn(500, 4), torch.randint(0, 2, (500,))
     >>> trained = fit(nn.Linear(4, 2), (x, y), epsilon=2.0, epochs=1, seed=0)

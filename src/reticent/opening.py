@@ -69,6 +69,7 @@ def opened(
         ranks=ranks,
         shares=shares,
         divided=not cut_up(task.model),
+        views=task.views,
     )
     kept, fingerprint = ranks.share(lambda: folder is not None), ""
     with torch_seeded(0):  # what is drawn anew in every look, such as masked words, is the same in this one

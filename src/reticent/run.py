@@ -22,10 +22,11 @@ from reticent.errors import BudgetSpent, ResumeError, SettingError
 from reticent.inside import Batch, Flat, Opening, Probe, Randomness, RoundSettings, Task, readable
 from reticent.inside.diagnostics import Diagnostics
 from reticent.inside.on_device import generator
-from reticent.inside.persons import by_person, loss_of, persons_in_words, unit_of
+from reticent.inside.persons import by_person, loss_of, rows_in_words, unit_of
 from reticent.inside.several import here, refuse_several
 from reticent.inside.sharding import cut_up, unwrapped
 from reticent.inside.shares import Shares, sharded
+from reticent.inside.views import Views, viewable
 from reticent.keeping import Parts
 from reticent.loop import Loop
 from reticent.losses import LossLike, per_example
@@ -49,10 +50,10 @@ class Run:
     last, that is averaged (not if a filter ends the run early); `already` lists what was released of the same examples
     before and is part of the guarantee. `size` declares the number of examples: all public numbers follow from it, and
     the guarantee is for adding or removing one; otherwise their number is public. `groups` says whose each row is: then
-    an example is a person, of whose rows at most `most_rows` take part in a round. `probes` are public rows to check
-    the model with, where made-up ones will not do. `loss` is that of `fit`. On several processes (torchrun) each holds
-    all examples, or `shard` says which. `initial` says whose the starting weights are: "public", or another run's, and
-    then budget and guarantee are for both. `dataset` is charged for the whole plan before anything is released.
+    an example is a person, of whose rows at most `most_rows` take part in a round. `loss` and `views` are those of
+    `fit`, `probes` public rows to check the model with, where made-up ones will not do. On several processes (torchrun)
+    each holds all examples, or `shard` says which. `initial` says whose the starting weights are: "public", or another
+    run's, and then budget and guarantee are for both. `dataset` is charged for the plan before anything is released.
 
     >>> import torch, reticent as rt
     >>> net, x, y = nn.Linear(2, 2), torch.randn(100, 2), torch.zeros(100, dtype=torch.long)
@@ -74,6 +75,7 @@ class Run:
         adjacency: str | None = None,
         groups: Any = None,
         most_rows: int | None = None,
+        views: str | Views | None = None,
         shard: range | None = None,
         loss: LossLike = None,
         rounds: int | None = None,
@@ -96,6 +98,7 @@ class Run:
         self._ranks, model, optimizer = here(), unwrapped(model), together(optimizer)
         method = get(method) if isinstance(method, str) else method
         own, made_up, probes = readable(by_person(examples, groups, most_rows), model, probes)
+        seen = viewable(views, made_up)
         found, shares = sharded(own, shard, self._ranks, divided=not cut_up(model))
         refuse_on_ranks(self._ranks, shares, method, diagnostics=private_diagnostics)
         bill = make_bill(
@@ -114,8 +117,7 @@ class Run:
             assumes=tuple(getattr(examples, "assumes", ())),
         )
         self.plan = bill.plan
-        if self._ranks.leads:
-            warn_of_weak_promise(self.plan.price, self.plan.settings.size)
+        warn_of_weak_promise(self.plan.price, self.plan.settings.size, self._ranks)
         self.model, self.optimizer, self.scheduler = model, optimizer, scheduler
         self._standing, self._divided = Standing(self.plan.settings), shares
         self._average = TailAverage(average_last, self.plan.rounds)
@@ -123,7 +125,8 @@ class Run:
         self._diagnostics, self._watched = Diagnostics() if private_diagnostics else None, False
         self.tellers: list[Callable[[Run, Step], None]] = []
         self.loss = per_example(loss, model, made_up, probes)
-        self._task = Task(model, loss_of(found, self.loss), Flat(model), max_physical_batch_size, self._diagnostics)
+        rows = loss_of(found, self.loss, seen)
+        self._task = Task(model, rows, Flat(model), max_physical_batch_size, self._diagnostics, seen)
         refuse_unusable(optimizer, scheduler, self._task.flat, self.plan)
         folder, dataset = for_the_first(folder, dataset, self._ranks)
         with self._ranks.together():
@@ -141,8 +144,7 @@ class Run:
             parameters=self._task.flat.shapes(),
             average_last=self._average.share,
             diagnostics=private_diagnostics,
-            **self.bill.described(),
-            **persons_in_words(found),
+            **(self.bill.described() | rows_in_words(found, seen)),
         )
         held = opened(found, shares, self._ranks, self._task, self.bill, self._description, self._folder, seed, probes)
         self._vault, self._randomness, self._held = held.vault, held.keys, replace(held, stored=None)
@@ -158,8 +160,6 @@ class Run:
         with nullcontext() if self.over else self.bill.charged(resumed=resumed):
             if not resumed:
                 self.save()  # the key must be on disk before anything is released with it
-
-    # -- going on ------------------------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Step]:
         while not self.over:
@@ -223,8 +223,6 @@ class Run:
             self.save(behind=not self.over)
         return step
 
-    # -- what it promises ----------------------------------------------------------------------------------------
-
     def guarantee(self) -> Guarantee:
         """What is proved for this run: that of the planned number of rounds, also if it is left earlier."""
         if self._watched:
@@ -264,8 +262,6 @@ class Run:
         refuse_several("watching a run")
         self._watched = True
         return self._vault.watch(replay)
-
-    # -- stopping and resuming -----------------------------------------------------------------------------------
 
     def save(self, *, behind: bool = False) -> None:
         """Write a checkpoint (`behind`: while the run goes on); with the secret key until the run is over."""

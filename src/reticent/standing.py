@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from typing import TypedDict
+from dataclasses import asdict, dataclass, field, replace
+from typing import NotRequired, TypedDict
+
+from torch import Tensor
 
 from reticent.inside import RoundSettings
 
@@ -16,6 +18,7 @@ class StandingTree(TypedDict):
     rejections: int
     numbers: dict[str, float]
     over: bool
+    remembered: NotRequired[dict[str, Tensor]]
 
 
 @dataclass(frozen=True)
@@ -42,11 +45,16 @@ class Standing:
     """How many were dropped in a row."""
     ended: bool = False
     """Whether the filter of an adaptive plan lets nothing more out."""
+    remembered: dict[str, Tensor] = field(default_factory=dict, repr=False)
+    """What the direction remembers; no tensor of it is ever changed."""
 
-    def after(self, *, kept: bool, settings: RoundSettings | None = None) -> Standing:
+    def after(
+        self, *, kept: bool, settings: RoundSettings | None = None, remembered: dict[str, Tensor] | None = None
+    ) -> Standing:
         """One round later."""
         return replace(
             self,
+            remembered=self.remembered if remembered is None else remembered,
             settings=self.settings if settings is None else settings,
             number=self.number + 1,
             kept=self.kept + kept,
@@ -61,6 +69,7 @@ class Standing:
             "rejections": self.rejections,
             "numbers": asdict(self.settings),
             "over": over,
+            "remembered": self.remembered,
         }
 
     def restored(self, tree: StandingTree) -> Standing:
@@ -71,4 +80,5 @@ class Standing:
             tree["kept"],
             tree["rejections"],
             tree["over"],
+            tree.get("remembered", {}),
         )

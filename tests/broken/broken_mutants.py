@@ -221,7 +221,7 @@ def one_round_past_the_budget(_right: Any) -> Any:
 
 @mutant(train, "warn_of_weak_promise", checks.weak_promises_are_warned_of)
 def weak_promises_not_mentioned(_right: Any) -> Any:
-    return lambda price, size: None
+    return lambda price, size, ranks: None
 
 
 @mutant(Selective, "_in_full", checks.remembered_rejections_are_charged_in_full)

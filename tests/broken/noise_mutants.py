@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -93,3 +94,8 @@ def lost_squares_are_believed(_right: Any) -> Any:
 @mutant(outer, "_vanishing", checks.short_factors_are_measured)
 def factors_are_scaled_until_they_vanish(_right: Any) -> Any:
     return lambda _part, weights: torch.zeros_like(weights, dtype=torch.bool)
+
+
+@mutant(vault, "own_precision", checks.sums_are_exact_whatever_the_caller_has_on)
+def sums_in_the_precision_of_the_caller(_right: Any) -> Any:
+    return nullcontext

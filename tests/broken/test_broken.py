@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import ahead_checks
 import ahead_mutants
+import band_checks
+import band_mutants
 import broken_checks
 import broken_mutants
 import budget_checks
@@ -14,8 +16,12 @@ import clip_checks
 import clip_mutants
 import file_checks
 import file_mutants
+import filter_checks
+import filter_mutants
 import guard_checks
 import guard_mutants
+import layer_checks
+import layer_mutants
 import loss_checks
 import loss_mutants
 import noise_checks
@@ -29,6 +35,8 @@ import rank_checks
 import rank_mutants
 import rule_checks
 import rule_mutants
+import view_checks
+import view_mutants
 from broken_mutants import Mutant
 
 from reticent.audits.findings import attempted
@@ -49,6 +57,10 @@ KINDS = (
     (opacus_checks, opacus_mutants),
     (clip_checks, clip_mutants),
     (rule_checks, rule_mutants),
+    (filter_checks, filter_mutants),
+    (layer_checks, layer_mutants),
+    (view_checks, view_mutants),
+    (band_checks, band_mutants),
 )
 MUTANTS = [mutant for _, mutants in KINDS for mutant in mutants.MUTANTS]
 CHECKS = [check for checks, _ in KINDS for check in checks.CHECKS]

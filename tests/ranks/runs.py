@@ -22,6 +22,9 @@ METHODS: dict[str, Any] = {
     "dpis": lambda: rt.methods.dpis(norm_noise=0.5, norms="refresh"),
     "auto_s": lambda: rt.methods.auto_s(noise_multiplier=1.0),
     "dpsign_sgd": lambda: rt.methods.dpsign_sgd(noise_multiplier=1.0),
+    "disk": lambda: rt.methods.get("disk", noise_multiplier=1.0),
+    "band_mf": lambda: rt.methods.get("band_mf", noise_multiplier=1.0, bands=4),
+    "layer_clip": lambda: rt.methods.get("layer_clip", noise_multiplier=1.0),
 }
 
 

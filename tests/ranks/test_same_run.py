@@ -94,6 +94,23 @@ def test_nor_do_the_other_numbers_of_ranks(
     unchanged(method, dtype, world)
 
 
+def test_ranks_see_the_same_views(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Vault, "draw", Vault.draw)
+    rng = torch.Generator().manual_seed(5)
+    images = torch.randn(runs.SIZE, 1, 3, 4, generator=rng), torch.arange(runs.SIZE) % 2
+
+    def make() -> rt.Run:
+        model = nn.Sequential(nn.Flatten(), nn.Linear(12, 2))
+        return runs.make(examples=images, model=model, rounds=10, views="mirror+shift=1+count=3")
+
+    torch.manual_seed(1000)  # as the first of several ranks has it
+    right = finished(make)(0)
+    weights, facts = zip(*answers(2, finished(make)), strict=True)
+    assert same(facts) == right[1]
+    assert torch.equal(*weights)
+    assert apart(weights[0], right[0]) < CLOSE[torch.float32]
+
+
 class Nothing:
     """A long answer that is the same for everybody."""
 

@@ -65,6 +65,22 @@ class Subsampled:
 
 
 @dataclass(frozen=True)
+class PartInTurn:
+    """`inner`, about the group `part` of `parts` groups, in one of which each example is, by a coin thrown beforehand.
+
+    Groups have their turns one after the other, beginning with 0. What is told in the turn of a group, and in the
+    `parts` - 1 turns after it, is all of it `inner` for that group, and nothing for the others.
+    """
+
+    part: int
+    parts: int
+    inner: Event
+
+    def __post_init__(self) -> None:
+        _require(0 <= self.part < self.parts, self, "a part is one of the parts")
+
+
+@dataclass(frozen=True)
 class Composed:
     """Several events, all of them released."""
 
@@ -168,6 +184,7 @@ Event = (
     | Laplace
     | NoisyMax
     | Subsampled
+    | PartInTurn
     | Composed
     | Repeated
     | BestTrial
@@ -189,6 +206,7 @@ KINDS: dict[str, type[Event]] = {
         Laplace,
         NoisyMax,
         Subsampled,
+        PartInTurn,
         Composed,
         Repeated,
         BestTrial,

@@ -13,6 +13,7 @@ from reticent.accounting.events import (
     Gaussian,
     Laplace,
     NoisyMax,
+    PartInTurn,
     Repeated,
     Subsampled,
     Tally,
@@ -42,7 +43,30 @@ def tally(events: Tally | Iterable[Event]) -> dict[Event, int]:
             counts = +counts
         elif count:
             counts[simple] += count
-    return dict(counts)
+    return _in_turn(counts)
+
+
+def _in_turn(counts: Counter[Event]) -> dict[Event, int]:
+    """The tally with turns of parts as what they tell of an example, which is in one part.
+
+    Turns begin with part 0, so that in every run, and in several together, no part has had more turns than 0, and an
+    example that is in different parts of two runs no more than that. Where another had more, all turns are counted.
+
+    >>> tally({PartInTurn(0, 2, Gaussian(1.0)): 3, PartInTurn(1, 2, Gaussian(1.0)): 2})
+    {Gaussian(noise_multiplier=1.0): 3}
+    """
+    found: Counter[Event] = Counter()
+    turns: dict[tuple[int, Event], Counter[int]] = {}
+    for event, count in counts.items():
+        if isinstance(event, PartInTurn):
+            turns.setdefault((event.parts, event.inner), Counter())[event.part] += count
+        else:
+            found[event] += count
+    for (_, inner), had in turns.items():
+        most = had[0] if had[0] == max(had.values()) else had.total()
+        for event, count in tally([inner]).items():
+            found[event] += count * most
+    return dict(found)
 
 
 def simplify(event: Event) -> Event:

@@ -26,6 +26,7 @@ SAYS = {
     "adjacency": "what is promised: zero-out, add-or-remove (needs size) or replace",
     "groups": "column, or file beside arrays, that says whose each row is: sizes and guarantee are by person then",
     "most_rows": "so many rows of a person at most take part in a round; all of them if not said",
+    "views": "views of each image, averaged before the bound: mirror, shift=4, mirror+shift=4+count=8",
     "epochs": "attempts x batch / N; by the rule",
     "batch_size": "expected batch size; by the rule",
     "optimizer": "sgd or adam; the method's own if not said",

@@ -17,6 +17,7 @@ from reticent.accounting.adjacency import adjacency_of
 from reticent.data import Declaration
 from reticent.errors import SettingError, UnknownName
 from reticent.experiments.factories import find_factory, is_factory
+from reticent.inside.views import Views
 from reticent.reading import read_toml
 
 _ABOVE_ZERO = (
@@ -67,6 +68,8 @@ class Recipe:
     """The column, or file beside arrays, that says whose each row is: numbers and guarantee are by person then."""
     most_rows: int | None = None
     """So many rows of a person at most take part in a round; all of them if not said."""
+    views: str | None = None
+    """Views of each image that are averaged before the bound: mirror, shift=4, mirror+shift=4+count=8."""
     epochs: float | None = None
     batch_size: float | None = None
     optimizer: str | None = None
@@ -231,6 +234,10 @@ def check(recipe: Recipe) -> None:
     if recipe.options.get("judge_on_test") and (recipe.holdout is not None or recipe.validation is not None):
         raise SettingError("judge_on_test lets the test examples judge: leave out holdout and validation")
     _check_groups(recipe)
+    if recipe.views is not None:
+        Views.of(recipe.views)
+        if recipe.features is not None:
+            raise SettingError("views are made of images, and features were taken of them before: leave out either")
     if recipe.claimed_epsilon is not None and (recipe.epsilon is not None or recipe.noise_multiplier is None):
         raise SettingError("claimed_epsilon says how long a run with a noise_multiplier is: give that, and no epsilon")
     if recipe.curve is not None and catalogue.find(recipe.method).kind == "defence":

@@ -226,6 +226,7 @@ def prepare(
         batch_size=batch_size,
         size=recipe.size,
         adjacency=recipe.adjacency,
+        views=recipe.views,
         epochs=asked.epochs,
         budget=asked.budget,
         delta=asked.delta,

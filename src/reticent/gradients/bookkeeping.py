@@ -14,6 +14,7 @@ from reticent.gradients import rules as _rules  # noqa: F401 - fills the registr
 from reticent.gradients.batches import Batch, size
 from reticent.gradients.following import Args, Function, Kwargs
 from reticent.gradients.forms import Form, Pull, Pulled
+from reticent.gradients.forms.dense import columns
 from reticent.gradients.grouped import Grouped
 from reticent.gradients.hidden import refuse_hidden
 from reticent.gradients.layouts import Layout
@@ -112,17 +113,24 @@ class Books(Tape):
             if isinstance(tensor, Tensor)
         )
 
-    def add_to(self, totals: Mapping[str, Tensor], norms: Tensor, weights: Tensor) -> None:
+    def columns(self, parts: Mapping[str, int]) -> Tensor:
+        """Give the norm over each part of the parameters, after `close`: examples first."""
+        return columns({self.name(key): found for key, found in self._squares.items()}, parts)
+
+    def add_to(
+        self, totals: Mapping[str, Tensor], norms: Tensor, weights: Tensor, parts: Mapping[str, int] | None = None
+    ) -> None:
         """Add every parameter's weighted gradients to its total; an example without a finite norm is left out."""
         good = None if math.isfinite(float(norms.sum())) else norms.isfinite()
         if good is not None and not good.any():
             return
         for key, form in self._forms.items():
-            total = totals[self.name(key)].detach()
+            name = self.name(key)
+            total, own = totals[name].detach(), weights if parts is None else weights[:, parts[name]].contiguous()
             if good is None:
-                form.add_to(total, weights)
+                form.add_to(total, own)
             else:
-                form.keep(good).add_to(total, weights[good])
+                form.keep(good).add_to(total, own[good])
 
 
 @contextmanager

@@ -25,12 +25,14 @@ def norms_and_sum(
     *,
     max_physical_batch_size: int | None = None,
     into: Mapping[str, Tensor] | None = None,
+    parts: Mapping[str, int] | None = None,
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """Give every example's gradient norm and the sum of the gradients, each times the weight chosen from its norm.
 
     Promise: the norm covers all trainable parameters; `weigh` must treat every example by itself, since it is called
     once for each micro-batch, in order; an example whose norm is not finite gets weight 0 and touches no other;
-    nothing is left on the model. `into` names tensors to add the sum to, in place, instead of making new ones.
+    nothing is left on the model. `into` names tensors to add the sum to, in place, instead of making new ones. `parts`
+    numbers the part of each parameter: then `weigh` is given [examples, parts] norms, and gives as many weights.
 
     >>> model, x = nn.Linear(2, 1, bias=False), torch.tensor([[3.0, 4.0], [0.0, 2.0]])
     >>> norms_and_sum(model, lambda m, x: m(x)[:, 0], x, lambda norms: (1 / norms).clamp(max=1))
@@ -41,7 +43,7 @@ def norms_and_sum(
         into = {name: torch.zeros_like(parameter) for name, parameter in task.parameters.items()}
 
     def add(sums: Sums, found: Tensor) -> None:
-        sums.add_to(into, found, weigh(found))
+        sums.add_to(into, found, weigh(found if parts is None else sums.columns(parts)), parts)
 
     return _each_part(task, batch, max_physical_batch_size, add), {name: into[name] for name in task.parameters}
 
@@ -68,7 +70,11 @@ def norms(
 class Sums(Protocol):
     """What can add up the gradients of a micro-batch once their weights are known."""
 
-    def add_to(self, totals: Mapping[str, Tensor], norms: Tensor, weights: Tensor) -> None: ...
+    def columns(self, parts: Mapping[str, int]) -> Tensor: ...
+
+    def add_to(
+        self, totals: Mapping[str, Tensor], norms: Tensor, weights: Tensor, parts: Mapping[str, int] | None = None
+    ) -> None: ...
 
 
 def _each_part(task: LossTask, batch: Batch, most: int | None, add: Callable[[Sums, Tensor], None]) -> Tensor:

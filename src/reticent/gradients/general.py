@@ -16,7 +16,7 @@ from torch.overrides import TorchFunctionMode
 from reticent.errors import ModelError
 from reticent.gradients.batches import Batch, map_tensors, rows, size
 from reticent.gradients.following import Args, Function, Kwargs
-from reticent.gradients.forms.dense import squares
+from reticent.gradients.forms.dense import columns, squares
 from reticent.gradients.probes import probes
 from reticent.gradients.randomness import undisturbed, undo_attempt
 from reticent.gradients.task import LossTask
@@ -129,11 +129,18 @@ class Written:
         """Give the norm over all parameters."""
         return torch.stack([squares(gradient) for gradient in self.gradients.values()]).sum(0).sqrt()
 
-    def add_to(self, totals: Mapping[str, Tensor], norms: Tensor, weights: Tensor) -> None:
+    def columns(self, parts: Mapping[str, int]) -> Tensor:
+        """Give the norm over each part of the parameters: examples first."""
+        return columns({name: squares(gradient) for name, gradient in self.gradients.items()}, parts)
+
+    def add_to(
+        self, totals: Mapping[str, Tensor], norms: Tensor, weights: Tensor, parts: Mapping[str, int] | None = None
+    ) -> None:
         """Add the weighted gradients to the totals; an example without a finite norm is left out."""
         good = norms.isfinite()
         for name, gradient in self.gradients.items():
-            totals[name].detach().add_(torch.tensordot(weights[good].to(gradient.dtype), gradient[good], dims=1))
+            own = weights if parts is None else weights[:, parts[name]]
+            totals[name].detach().add_(torch.tensordot(own[good].to(gradient.dtype), gradient[good], dims=1))
 
 
 def written_out(task: LossTask, batch: Batch) -> Written:

@@ -1,6 +1,8 @@
 """The inner room: code here may see examples, and lets nothing out except through the vault's door."""
 
+from reticent.inside.banded import BandedSum, Cyclic
 from reticent.inside.bounds import Bound, Clip, Normalise
+from reticent.inside.by_layer import ByLayer, Divided, Division
 from reticent.inside.converting import converted, readable
 from reticent.inside.dpagd import BestOf, StepScores
 from reticent.inside.dpis import ByNorm, FreshNorms, Headcount, ImportanceSettings, NormTotal, UnitDirection, UnitSum
@@ -23,14 +25,19 @@ from reticent.inside.vault import Vault
 __all__ = [
     "AcceptanceCoin",
     "AsItIs",
+    "BandedSum",
     "Batch",
     "BatchGradient",
     "BestOf",
     "Bound",
+    "ByLayer",
     "ByNorm",
     "Clip",
     "CountedSum",
+    "Cyclic",
     "Deniable",
+    "Divided",
+    "Division",
     "Draw",
     "Drawn",
     "Everyone",

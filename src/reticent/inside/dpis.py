@@ -14,6 +14,7 @@ from reticent.errors import SettingError, require
 from reticent.gradients import norms, norms_and_sum
 from reticent.gradients.grouped import rows_each
 from reticent.inside.bounds import Bound, enforced
+from reticent.inside.by_layer import refuse_divided
 from reticent.inside.drawn import Drawn
 from reticent.inside.draws import Draw, Memory
 from reticent.inside.rounding import Running, at_once
@@ -111,6 +112,7 @@ class UnitSum:
 
     def __call__(self, task: Task, bound: Bound, settings: RoundSettings) -> UnitSumQuery:
         """The query of one round."""
+        refuse_divided(bound, "importance sampling")
         return UnitSumQuery(task, bound, ImportanceSettings.of(settings), self)
 
 

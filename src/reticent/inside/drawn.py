@@ -12,6 +12,7 @@ from torch import Tensor
 from reticent.inside.draws import Draw
 from reticent.inside.persons import Persons
 from reticent.inside.store import Batch, Device, Store, moved
+from reticent.inside.views import Views
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +33,10 @@ class Drawn:
     """Where the share lies in the whole draw."""
     _of: int | None = field(default=None, repr=False)
     """How many were drawn in all."""
+    _views: Views | None = None
+    """Which views of each example are looked at, instead of the example alone."""
+    _secret: int = field(default=0, repr=False)
+    """What the views of this round follow from."""
 
     @property
     def population(self) -> int:
@@ -48,9 +53,9 @@ class Drawn:
 
     def a_part(self, rng: np.random.Generator) -> Batch | None:
         """One of the parts, by chance; None if nobody was drawn."""
-        found = list(parts(self._store, self.draw._index))
+        found = list(self._parts(self.draw._index))
         chosen = found[rng.integers(len(found))] if len(found) > 1 else next(iter(found), None)
-        return None if chosen is None else moved(self._store.take(chosen), self._device)
+        return None if chosen is None else self._taken(chosen)
 
     def others(self) -> Iterator[Iterator[Batch]]:
         """The same for every other draw that could have been made instead."""
@@ -58,8 +63,19 @@ class Drawn:
 
     def _fetch(self, index: NDArray[np.int64]) -> Iterator[Batch]:
         """In parts that bound memory, not the answer."""
+        for part in self._parts(index):
+            yield self._taken(part)
+
+    def _parts(self, index: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+        """Fewer at a time where each has several views."""
+        each = 1 if self._views is None else self._views.count
         for part in parts(self._store, index):
-            yield moved(self._store.take(part), self._device)
+            step = max(1, -(-len(part) // each))
+            yield from (part[start : start + step] for start in range(0, len(part), step))
+
+    def _taken(self, part: NDArray[np.int64]) -> Batch:
+        batch = self._store.take(part)
+        return moved(batch if self._views is None else self._views.seen(batch, part, self._secret), self._device)
 
 
 def parts(store: Store, index: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:

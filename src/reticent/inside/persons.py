@@ -22,6 +22,7 @@ from reticent.gradients.grouped import Grouped, GroupedLoss
 from reticent.inside.columns import Columns
 from reticent.inside.store import Batch, Mapped, Store, as_store
 from reticent.inside.task import Loss
+from reticent.inside.views import Views
 
 Numbers = NDArray[np.int64]
 
@@ -165,9 +166,9 @@ def unit_of(examples: Store) -> Unit:
     return "person" if isinstance(examples, Persons) else "example"
 
 
-def loss_of(examples: Store, loss: Loss) -> Loss:
-    """A loss of rows as one of these examples: of a person, the mean over the rows that take part."""
-    return GroupedLoss(loss) if isinstance(examples, Persons) else loss
+def loss_of(examples: Store, loss: Loss, views: Views | None = None) -> Loss:
+    """A loss of rows as one of these examples: of a person or of views, the mean over the rows that take part."""
+    return GroupedLoss(loss) if isinstance(examples, Persons) or views is not None else loss
 
 
 def features_of(function: Callable[[Tensor], Tensor], batch: Batch) -> Tensor:
@@ -184,9 +185,14 @@ def features_of(function: Callable[[Tensor], Tensor], batch: Batch) -> Tensor:
     return (found * weights).reshape(*batch.weights.shape, *found.shape[1:]).sum(1)
 
 
-def persons_in_words(examples: Store) -> dict[str, object]:
+def rows_in_words(examples: Store, views: Views | None) -> dict[str, object]:
     """What a run that goes on must find again."""
-    return {"rows of a person": examples.most_rows or "all"} if isinstance(examples, Persons) else {}
+    found: dict[str, object] = {}
+    if isinstance(examples, Persons):
+        found["rows of a person"] = examples.most_rows or "all"
+    if views is not None:
+        found["views"] = str(views)
+    return found
 
 
 def _widths(counts: Numbers, most: int | None) -> Numbers:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from reticent.errors import require
 from reticent.inside.bounds import Bound
+from reticent.inside.by_layer import refuse_divided
 from reticent.inside.drawn import Drawn
 from reticent.inside.queries import GradientSum
 from reticent.inside.settings import RoundSettings
@@ -31,6 +32,7 @@ class CountedSum:
 
     def __call__(self, task: Task, bound: Bound, settings: RoundSettings) -> CountedSumQuery:
         """The query of one round; refuses counts that float32 has no number for, which noise would not hide."""
+        refuse_divided(bound, "a count of those who are cut")
         most = self.unit(settings) * settings.size
         require(most < MOST, f"a count of up to {most:.0e} is more than can be added up: lower count_weight")
         return CountedSumQuery(task, bound, settings, self)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, runtime_checkable
@@ -14,6 +14,7 @@ from reticent.errors import ModelError
 from reticent.gradients import norms_and_sum
 from reticent.gradients.grouped import rows_each
 from reticent.inside.bounds import Bound, enforced
+from reticent.inside.by_layer import Divided, Division, division_of
 from reticent.inside.drawn import Drawn
 from reticent.inside.rounding import Running, at_once
 from reticent.inside.settings import RoundSettings
@@ -90,11 +91,14 @@ class GradientSum:
         return self.task.flat.vector.dtype
 
     def answer(self, drawn: Drawn) -> Tensor:
-        """Add up the gradients, each with the weight that its norm earns."""
-        return self.total(drawn, self._weigh)
+        """Add up the gradients, each with the weight that its norm earns, or each part of it with its own."""
+        if not isinstance(self.bound, Divided):
+            return self.total(drawn, self._weigh)
+        division = division_of(self.bound, self.task.flat)
+        return self.total(drawn, partial(self._weigh_parts, division), division.part_of)
 
-    def total(self, drawn: Drawn, weigh: Callable[[Tensor], Tensor]) -> Tensor:
-        """The gradients added up, each with the weight that it is given for its norm."""
+    def total(self, drawn: Drawn, weigh: Callable[[Tensor], Tensor], parts: Mapping[str, int] | None = None) -> Tensor:
+        """The gradients added up, each with the weight that it is given for its norm, or for the norm of each part."""
         task, running = self.task, Running(self.task.flat)
 
         def begun(found: Tensor) -> Tensor:
@@ -103,7 +107,9 @@ class GradientSum:
 
         for batch in drawn.batches():
             limit = at_once(examples_in(batch), task.max_physical_batch_size, rows_each(batch))
-            norms_and_sum(task.model, task.loss, batch, begun, max_physical_batch_size=limit, into=running.views)
+            norms_and_sum(
+                task.model, task.loss, batch, begun, max_physical_batch_size=limit, into=running.views, parts=parts
+            )
         total = running.sum()
         if not torch.isfinite(total).all():
             raise ModelError(
@@ -117,6 +123,13 @@ class GradientSum:
         weights = enforced(self.bound, found, self.settings)
         if self.task.diagnostics is not None:
             self.task.diagnostics.saw(found, weights)
+        return weights
+
+    def _weigh_parts(self, division: Division, found: Tensor) -> Tensor:
+        """The weights of an example's parts, each cut to its share of what the bound promises."""
+        weights = division.weights(found, self.sensitivity)
+        if self.task.diagnostics is not None:
+            self.task.diagnostics.saw(found.square().sum(1).sqrt(), weights.amin(1))
         return weights
 
 

@@ -16,6 +16,7 @@ from reticent.gradients.grouped import rows_each
 from reticent.inside.diagnostics import Diagnostics
 from reticent.inside.sharding import refuse_wrapped
 from reticent.inside.store import Batch
+from reticent.inside.views import Views
 
 COMPANY = 64
 """Among so many others a row is seen at least, before the run."""
@@ -142,6 +143,8 @@ class Task:
     flat: Flat
     max_physical_batch_size: int | None = None
     diagnostics: Diagnostics | None = None
+    views: Views | None = None
+    """Which views of each example are looked at in its place."""
 
     def __post_init__(self) -> None:
         limit = self.max_physical_batch_size

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from reticent.accounting import Allowance, Entry, Event, Ledger, Unbounded
 from reticent.errors import BudgetSpent, ResumeError, SettingError
+from reticent.gradients.precision import own_precision
 from reticent.inside.ahead import expect, foresees
 from reticent.inside.bundle import Bundle
 from reticent.inside.careful import Watch, carefully
@@ -32,6 +33,7 @@ from reticent.inside.sealed import Sealed
 from reticent.inside.settings import RoundSettings
 from reticent.inside.shares import Shard, Shares, everyones
 from reticent.inside.store import Batch, Device, Store, as_bytes, blank, moved
+from reticent.inside.views import Views
 
 _SOME = 256  # examples: enough to notice another dataset, and a part of one that is looked at whole
 
@@ -54,8 +56,9 @@ class Vault:
         ranks: Ranks = ALONE,
         shares: Shares | None = None,
         divided: bool = True,
+        views: Views | None = None,
     ):
-        self._examples = examples
+        self._examples, self._views = examples, views
         self._ranks, self._shares = ranks, Shares(ranks.world) if shares is None else shares
         self._divided = divided
         """Whether ranks look at shares of a draw; all at the whole, where they must pass the model together."""
@@ -178,7 +181,8 @@ class Vault:
         """Answer a query for the examples drawn, sealed."""
         if isinstance(draw.sampler, Restricted) and not draw.sampler.serves(query):
             raise SettingError(f"{draw.sampler} is not charged for {type(query).__name__}: nothing was released")
-        summed_in, by_person = getattr(query, "summed_in", torch.float64), isinstance(self._examples, Persons)
+        summed_in = getattr(query, "summed_in", torch.float64)
+        by_person = isinstance(self._examples, Persons) or self._views is not None  # several rows are one example
         room = 1.0 if summed_in is None else slack(draw.settings.batch_size, summed_in, by_person=by_person)
         shares = Shares() if isinstance(query, Undivided) else self.shares(self._round)
         value = self._asked(query, shares.of(draw), shares)
@@ -191,7 +195,8 @@ class Vault:
         mine = {share: self._drawn(draw, places[share]) for share in self._own(places)}
         nobody = replace(draw, _index=draw._index[:0], _others=())
         asked = mine or {-1: self._drawn(nobody, slice(None))}  # whoever has no share must know what form an answer has
-        with self._ranks.together(lambda: [as_bytes(torch.from_numpy(draw._index)), *weights_of(query)]):
+        same = self._ranks.together(lambda: [as_bytes(torch.from_numpy(draw._index)), *weights_of(query)])
+        with same, own_precision():
             parts = [self._part(query, drawn, share, shares) for share, drawn in asked.items()]
         if next(iter(asked.values())).notes:
             self._remember(draw, places, {share: drawn.notes for share, drawn in mine.items()})
@@ -202,7 +207,11 @@ class Vault:
         """What a query sees of one share of a draw."""
         examples = self._examples.turned(self._round) if isinstance(self._examples, Persons) else self._examples
         rng, share = self._randomness.stream(self._round, "ask", self._asks), replace(draw, _index=draw._index[place])
-        return Drawn(share, rng, self.memory, examples, self._device, {}, place, len(draw._index))
+        drawn = Drawn(share, rng, self.memory, examples, self._device, {}, place, len(draw._index))
+        if self._views is None:
+            return drawn
+        secret = int(self._randomness.stream(self._round, "views").integers(2**63))
+        return replace(drawn, _views=self._views, _secret=secret)
 
     def _part(self, query: Query, drawn: Drawn, share: int, shares: Shares) -> Tensor:
         """The answer for one share; where there are several, chance in the model belongs to the share, not the rank."""

@@ -20,7 +20,7 @@ from reticent.inside import (
     Sampler,
     Task,
 )
-from reticent.outside import Adaptive, Averaged, Charge, Control, Direction, Gate, Open, Steady
+from reticent.outside import Adaptive, Averaged, Charge, Control, Direction, Gate, Open, Remembering, Steady
 
 LEAST_NOISE = 1e-9
 """Below this, epsilon has more than eighteen digits, and accountants run out of theirs."""
@@ -43,7 +43,7 @@ class Method:
     bound: Bound = Clip()  # noqa: RUF009
     query: Callable[[Task, Bound, RoundSettings], Query] = GradientSum
     noise: Callable[[float], Mechanism] = GaussianNoise
-    direction: Direction = Averaged()  # noqa: RUF009
+    direction: Direction | Remembering = Averaged()  # noqa: RUF009
     gate: Gate = Open()  # noqa: RUF009
     control: Control = Steady()  # noqa: RUF009
     optimizer: str = "sgd"

@@ -175,6 +175,7 @@ def plan(
     budget = replace(budget, adjacency=adjacency) if budget is not None else None
     solving.refuse_unpriced(method)
     solving.refuse_unserved(method)
+    solving.refuse_unmixable(method)
     if epochs is not None and rounds is not None:
         raise SettingError("give rounds or epochs, not both")
     if rounds is not None and (rounds < 1 or rounds != int(rounds)):

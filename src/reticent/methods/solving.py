@@ -10,9 +10,9 @@ from dataclasses import replace
 
 from reticent.accounting import Budget, Event, calibrate, price
 from reticent.errors import PrivacyWarning, SettingError
-from reticent.inside import Restricted, RoundSettings
+from reticent.inside import BandedSum, Cyclic, Restricted, RoundSettings
 from reticent.methods.method import Method
-from reticent.outside import Open, Steady
+from reticent.outside import Open, Steady, Unmixed
 
 
 def tally(method: Method, settings: RoundSettings, rounds: int, already: Iterable[Event] = ()) -> dict[Event, int]:
@@ -22,12 +22,17 @@ def tally(method: Method, settings: RoundSettings, rounds: int, already: Iterabl
     {Subsampled(rate=0.5, inner=Gaussian(noise_multiplier=2.0)): 3}
     """
     found: Counter[Event] = Counter(already)
-    if rounds and type(method.control) is Steady and type(method.gate) is Open:  # all are alike
+    if rounds and type(method.control) is Steady and type(method.gate) is Open and not _in_turns(method):  # all alike
         found.update(dict.fromkeys(method.charge(settings).events, rounds))
         return dict(found)
     for number in range(rounds):
         found.update(method.charge(method.turned(settings, number)).events)
     return dict(found)
+
+
+def _in_turns(method: Method) -> bool:
+    """Whether rounds differ in who may be drawn."""
+    return isinstance(method.sampler, Cyclic)
 
 
 def rounds_in(epochs: float, size: int, batch_size: float) -> int:
@@ -51,9 +56,27 @@ def settings_of(method: Method, size: int, batch_size: float) -> RoundSettings:
 def refuse_unpriced(method: Method) -> None:
     """Refuse a draw with a query that its price does not hold for."""
     if isinstance(method.sampler, Restricted) and not method.sampler.serves(method.query):
+        if isinstance(method.sampler, Cyclic):
+            raise SettingError(f"{method.sampler} is charged for BandedSum({method.sampler.bands}), not {method.query}")
         raise SettingError(
             f"{method.sampler} is charged for sums that throw a second coin, which "
             f"{getattr(method.query, '__name__', method.query)} does not: take query=UnitSum(), or sampler=Poisson()"
+        )
+
+
+def refuse_unmixable(method: Method) -> None:
+    """Refuse sums mixed over rounds where a round may be dropped, or have a clip norm or noise of its own."""
+    if not isinstance(method.query, BandedSum):
+        return
+    if type(method.gate) is not Open or type(method.control) is not Steady:
+        raise SettingError(
+            f"sums are mixed over {method.query.bands} rounds, which must all be kept and be alike: take gate=Open() "
+            "and control=Steady()"
+        )
+    if method.sampler != Cyclic(method.query.bands) or method.direction != Unmixed(method.query.bands):
+        raise SettingError(
+            f"{method.query} goes with Cyclic({method.query.bands}), or an example is told of more often than is "
+            f"charged, and with Unmixed({method.query.bands})"
         )
 
 

@@ -3,12 +3,15 @@
 from reticent.outside.adaptive import Adaptive, Listening
 from reticent.outside.after import After
 from reticent.outside.averaging import TailAverage
+from reticent.outside.banded import Unmixed
 from reticent.outside.controls import Control, Steady
-from reticent.outside.directions import Averaged, Direction, Sign
+from reticent.outside.directions import Averaged, Direction, Remembered, Remembering, Sign
 from reticent.outside.dpagd import BestLength
 from reticent.outside.dpis import NormPlan
 from reticent.outside.dpsur import NoisyTest, Selective, SmoothTest
 from reticent.outside.gates import Charge, Claiming, Gate, Open, Outcome, Proof, Proposal, Releases
+from reticent.outside.kalman import Kalman
+from reticent.outside.low_pass import LowPass
 from reticent.outside.noise_decay import ExponentialDecay, NoiseDecay, PolynomialDecay, StepDecay, TimeDecay
 from reticent.outside.pd_sgd import PlausibleDeniability, RandomRejection
 from reticent.outside.quantile import QuantileClip
@@ -27,7 +30,9 @@ __all__ = [
     "Direction",
     "ExponentialDecay",
     "Gate",
+    "Kalman",
     "Listening",
+    "LowPass",
     "NoiseDecay",
     "NoisyTest",
     "NormPlan",
@@ -42,6 +47,8 @@ __all__ = [
     "QuantileClip",
     "RandomRejection",
     "Releases",
+    "Remembered",
+    "Remembering",
     "Selective",
     "Sign",
     "SmoothTest",
@@ -50,4 +57,5 @@ __all__ = [
     "TailAverage",
     "TimeDecay",
     "Trial",
+    "Unmixed",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from torch import Tensor
 
@@ -18,6 +18,25 @@ class Direction(Protocol):
 
     def apply(self, released: Tensor, settings: RoundSettings) -> Tensor:
         """The direction the optimizer is given."""
+        ...
+
+
+Remembered = dict[str, Tensor]
+"""What a direction remembers of released numbers: part of a checkpoint, and back where it was if a round is dropped."""
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """A direction that remembers; free too. Nothing that it was given may be changed in place."""
+
+    def place(self, here: Tensor, remembered: Remembered) -> Tensor:
+        """Where the next gradient is asked for: as public as where the model is."""
+        ...
+
+    def follow(
+        self, released: Tensor, settings: RoundSettings, here: Tensor, remembered: Remembered
+    ) -> tuple[Tensor, Remembered]:
+        """The direction the optimizer is given, and what to remember if the round is kept."""
         ...
 
 

@@ -18,6 +18,7 @@ from reticent.accounting.events import (
     Gaussian,
     Laplace,
     NoisyMax,
+    PartInTurn,
     Repeated,
     SelectiveAttempt,
     SelectiveRelease,
@@ -108,6 +109,8 @@ def _compute(event: Event, orders: Array) -> Array:
             return from_knots(lambda knots: annealed_curve(event, knots), orders)
         case Composed(parts):
             return np.asarray(sum((curve(part, orders) for part in parts), np.zeros(len(orders))))
+        case PartInTurn(_, _, inner):
+            return curve(inner, orders)
         case Repeated(inner, count) if count:
             return count * curve(inner, orders)
         case Repeated(_, 0):
@@ -181,7 +184,7 @@ def capped(event: Event) -> bool:
             return cap is not None
         case Composed(parts):
             return any(map(capped, parts))
-        case Repeated(inner, _) | BestTrial(inner, _, _) | Subsampled(_, inner):
+        case Repeated(inner, _) | BestTrial(inner, _, _) | Subsampled(_, inner) | PartInTurn(_, _, inner):
             return capped(inner)
         case _:
             return False
@@ -198,6 +201,8 @@ def why_infinite(event: Event) -> str | None:
             return why
         case Composed(parts):
             return next(filter(None, map(why_infinite, parts)), None)
+        case PartInTurn(_, _, inner):
+            return why_infinite(inner)
         case _ if np.isfinite(curve(event)).any():
             return None
         case _:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from reticent.accounting.events import BestTrial, Composed, Event, Gaussian, Repeated, Subsampled
+from reticent.accounting.events import BestTrial, Composed, Event, Gaussian, PartInTurn, Repeated, Subsampled
 from reticent.accounting.losses.pair import log_absent, log_ratio
 from reticent.accounting.renyi.curves import ORDERS, capped, curve
 from reticent.accounting.renyi.remainder import log_remainder
@@ -40,6 +40,8 @@ def replaced(event: Event, orders: Array = ORDERS) -> Array:
             return np.asarray(_sampled(rate, noise_multiplier, tuple(orders.tolist())))
         case Composed(parts):
             return np.asarray(sum((replaced(part, orders) for part in parts), np.zeros(len(orders))))
+        case PartInTurn(_, _, inner):
+            return replaced(inner, orders)
         case Repeated(inner, count) if count:
             return count * replaced(inner, orders)
         case BestTrial(trial, eta, gamma) if not capped(trial):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -31,6 +31,20 @@ def lengths(gradients: Tensor) -> Tensor:
         flat = flat.float()
     norms: Tensor = torch.linalg.vector_norm(flat, dim=1)
     return norms
+
+
+def columns(found: Mapping[str, Tensor], parts: Mapping[str, int]) -> Tensor:
+    """Give the norm over each part, examples first, from each parameter's squared norms; a part unused has norm 0.
+
+    >>> columns({"w": torch.tensor([9.0, 1.0]), "b": torch.tensor([16.0, 0.0])}, {"w": 1, "b": 1, "idle": 0})
+    tensor([[0., 5.],
+            [0., 1.]])
+    """
+    first = next(iter(found.values()))
+    total = first.new_zeros(len(first), max(parts.values()) + 1)
+    for name, one in found.items():
+        total[:, parts[name]] += one
+    return total.sqrt()
 
 
 def shortest(kind: torch.dtype) -> float:

@@ -11,7 +11,7 @@ import logging
 import subprocess
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -20,8 +20,12 @@ import torch
 from torch import Tensor, nn
 
 from reticent.gradients import engine, general, norms_and_sum
-from reticent.losses import HeadLoss, head_loss
+from reticent.inside import Loss
+from reticent.losses import head_loss
 
+LOG = logging.getLogger("reticent.gradients")
+Made = Callable[[str], tuple[nn.Module, Loss, dict[str, Tensor]]]
+"""A name -> a model, its loss and rows."""
 OUT = Path(__file__).parent / "results" / "huggingface"
 ROWS, WORDS, WIDTH, VOCABULARY, CLASSES, TURNS = 16, 32, 64, 128, 3, 5
 
@@ -280,11 +284,16 @@ def examples(task: str) -> dict[str, Tensor]:
     return batch | {"labels": labels}
 
 
-def one_by_one(model: nn.Module, loss: HeadLoss, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+def flat(parts: Mapping[str, Tensor]) -> Tensor:
+    """All numbers of a sum in one row."""
+    return torch.cat([part.flatten() for part in parts.values()]).double()
+
+
+def one_by_one(model: nn.Module, loss: Loss, batch: dict[str, Tensor], rows: int = ROWS) -> tuple[Tensor, Tensor]:
     """The norm of every gradient and the sum of all, each cut to length one: by a plain loop over the examples."""
     trained = [p for p in model.parameters() if p.requires_grad]
     found = []
-    for row in range(ROWS):
+    for row in range(rows):
         one = loss(model, {name: part[row : row + 1] for name, part in batch.items()}).sum()
         gradients = torch.autograd.grad(one, trained, allow_unused=True)
         pairs = zip(gradients, trained, strict=True)
@@ -310,11 +319,27 @@ def medians(*steps: Callable[[], object]) -> list[float]:
     return [median(taken) for taken in times]
 
 
-def measured(name: str) -> dict[str, Any]:
-    """One row of the table."""
-    model, batch = build(name), examples(MODELS[name][0])
+class Heard(logging.Handler):
+    """Keeps why a model takes the general path."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.said = record.getMessage().partition("slower: ")[2] or self.said
+
+
+def known(name: str) -> tuple[nn.Module, Loss, dict[str, Tensor]]:
+    """A model with the loss of its head, and rows."""
+    model = build(name)
     loss = head_loss(model)
     assert loss is not None, "no head is known of this class"
+    return model, loss, examples(MODELS[name][0])
+
+
+def measured(model: nn.Module, loss: Loss, batch: dict[str, Tensor]) -> dict[str, Any]:
+    """One row of the table."""
     fallen: list[bool] = []
     before = general.written_out
 
@@ -322,13 +347,15 @@ def measured(name: str) -> dict[str, Any]:
         fallen.append(general.path(*args) is general.by_vmap)
         return before(*args)
 
-    engine.general.written_out = noted
+    engine.general.written_out, heard = noted, Heard()
+    LOG.addHandler(heard)
     try:
         norms, sums = norms_and_sum(model, loss, batch, clipped)
     finally:
         engine.general.written_out = before
+        LOG.removeHandler(heard)
     truth, total = one_by_one(model, loss, batch)
-    ours = torch.cat([part.flatten() for part in sums.values()]).double()
+    ours = flat(sums)
     error = max(float((ours - total).norm() / total.norm()), float(((norms - truth) / truth).abs().max()))
 
     def plain() -> None:
@@ -345,32 +372,37 @@ def measured(name: str) -> dict[str, Any]:
         "class": type(model).__name__,
         "parameters": parameters,
         "path": path,
+        "why": heard.said.splitlines()[0] if heard.said else "",
         "error": error,
         "sgd": sgd,
         "ours": mine,
     }
 
 
-def rows_of(names: list[str]) -> Iterator[dict[str, Any]]:
+def rows_of(names: list[str], make: Made = known) -> Iterator[dict[str, Any]]:
     for name in names:
         try:
-            found = measured(name)
+            found = measured(*make(name))
         except Exception as reason:  # named in the table
             found = {"failed": f"{type(reason).__name__}: {reason}".splitlines()[0][:160]}
         yield {"model": name, **found}
 
 
-def table(rows: list[dict[str, Any]], made_by: str) -> str:
+SIZES = (
+    f"{ROWS} examples, {WORDS} words (half of the texts padded) or 32 x 32 pixels, width {WIDTH}, two layers or stages"
+)
+
+
+def table(rows: list[dict[str, Any]], made_by: str, title: str = "Tiny Hugging Face models", sizes: str = SIZES) -> str:
     good = [row for row in rows if "failed" not in row]
     paths = {path: sum(row["path"] == path for row in good) for path in ("rules", "vmap", "loop")}
     said = ", ".join(f"{count} by {path}" for path, count in paths.items())
     lines = [
-        "# Tiny Hugging Face models",
+        f"# {title}",
         "",
         made_by,
         "",
-        f"{ROWS} examples, {WORDS} words (half of the texts are padded) or 32 x 32 pixels, width {WIDTH}, two layers "
-        "or stages, dropout at rest, one thread. `error`: the largest of the relative errors of all norms and of the "
+        f"{sizes}, dropout at rest, one thread. `error`: the largest of the relative errors of all norms and of the "
         "clipped sum against a loop over single examples, in float32. `ratio`: processor time of norms and clipped sum "
         f"over that of a plain forward and backward pass, medians of {TURNS} turns in turn; noise and optimizer are in "
         "neither. Models this small show the cost of each call more than that of arithmetic.",
@@ -387,6 +419,10 @@ def table(rows: list[dict[str, Any]], made_by: str) -> str:
         ratio = row["ours"] / row["sgd"]
         cells = [f"`{row['class']}`", row["parameters"], row["path"], f"{row['error']:.1e}", f"{ratio:.2f}"]
         lines.append(f"| {' | '.join(map(str, [row['model'], *cells]))} |")
+    others = [row for row in good if row["path"] != "rules"]
+    if others:
+        lines += ["", "Why some do not take the rules:", ""]
+        lines += [f"- {row['model']}: {row['why']}" for row in others]
     return "\n".join(lines) + "\n"
 
 
@@ -396,24 +432,27 @@ def main() -> None:
     only = [name for name in asked.parse_args().only.split(",") if name]
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    logging.getLogger("reticent.gradients").setLevel(logging.ERROR)
+    LOG.propagate = False
     import transformers
 
     transformers.logging.set_verbosity(transformers.logging.CRITICAL)
+    told(
+        only or list(MODELS), OUT, f"torch {torch.__version__}, transformers {transformers.__version__}", whole=not only
+    )
+
+
+def told(names: list[str], out: Path, versions: str, *, whole: bool, make: Made = known, **said: str) -> None:
+    """Measure and print; the whole list is written down beside `out`, as lines of JSON and as a table."""
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
-    versions = f"torch {torch.__version__}, transformers {transformers.__version__}"
-    made_by = f"`python -m benchmarks.huggingface` at commit {commit}, {versions}."
     rows = []
-    out = None if only else OUT.with_suffix(".jsonl").open("w")
-    for row in rows_of(only or list(MODELS)):
-        rows.append(row)
+    for row in rows_of(names, make):
+        rows.append({**row, "commit": commit})
         print(json.dumps(row), flush=True)
-        if out is not None:
-            out.write(json.dumps({**row, "commit": commit}) + "\n")
-            out.flush()
-    if out is not None:
-        out.close()
-        OUT.with_suffix(".md").write_text(table(rows, made_by))
+    if whole:
+        out.with_suffix(".jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        out.with_suffix(".md").write_text(
+            table(rows, f"`python -m benchmarks.{out.name}` at commit {commit}, {versions}.", **said)
+        )
 
 
 if __name__ == "__main__":

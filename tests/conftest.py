@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from reticent.experiments.compare import Compared, Comparison, compare
 from reticent.experiments.job import Job
 from reticent.results import Result
 
+# Some virtual machines name instructions for bfloat16 that they lack: torch fails then, in float32 afterwards too.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE")
 # A loaded machine must not turn a property red: nothing here is about time.
 settings.register_profile("reticent", deadline=None)
 settings.load_profile("reticent")

@@ -21,12 +21,13 @@ from reticent.call import Call
 from reticent.certificate import CARD, WEIGHTS, Card, Charged, read_card
 from reticent.certificate.card import LEDGERS, digest_of
 from reticent.data import Preprocessing
-from reticent.data.features.extractors import features_of
+from reticent.data.features.extractors import are_of_texts, features_of, text_features
 from reticent.data.loading.npz import ArraySchema
 from reticent.data.loading.opening import STORED, read_stored
 from reticent.data.preprocessing import in_units, said_by
 from reticent.data.tables.frames import DataFrame
 from reticent.data.tables.schema import Schema
+from reticent.data.texts import is_texts, texts_in
 from reticent.errors import DataError, FileWarning, ResumeError
 from reticent.evaluating import evaluate, predict
 from reticent.files import make_folder, replace_file
@@ -76,18 +77,30 @@ class Trained:
         return self.lineage.spending
 
     @overload
-    def predict(self, x: str | Path | DataFrame, *, batch_size: int = 1024) -> list[str]: ...
+    def predict(self, x: str | Path | list[str] | DataFrame, *, batch_size: int = 1024) -> list[str]: ...
     @overload
     def predict(self, x: Any, *, batch_size: int = 1024) -> Tensor: ...
     def predict(self, x: Any, *, batch_size: int = 1024) -> Tensor | list[str]:
-        """The model's answers for `x`, in evaluation mode; for a file or a data frame, the names of the classes."""
-        if self.preprocessing is None or not self.preprocessing.accepts(x):
+        """The model's answers for `x`, in evaluation mode; for texts, a file or a data frame, the names of the classes.
+
+        A model of features of texts, such as hashed words, takes a list of texts, or a .txt file with one in each line.
+        """
+        texts = self._takes_texts() and (is_texts(x) or isinstance(x, str | Path))
+        if not texts and (self.preprocessing is None or not self.preprocessing.accepts(x)):
             return predict(self.model, x, batch_size=batch_size)
         answers = predict(self.model, self.inputs(x), batch_size=batch_size)
-        return said_by(self.preprocessing, answers)
+        return answers if self.preprocessing is None else said_by(self.preprocessing, answers)
+
+    def _takes_texts(self) -> bool:
+        """Whether inputs are features of whole texts, which no table or image says how to read."""
+        features = self.about.get("network", {}).get("features")
+        own = self.preprocessing is None or isinstance(self.preprocessing, ArraySchema)
+        return own and features is not None and are_of_texts(str(features))
 
     def inputs(self, source: Any) -> Tensor:
-        """What the model is given for a file or a data frame, read as the training examples were."""
+        """What the model is given for texts, a file or a data frame, read as the training examples were."""
+        if self._takes_texts():
+            return text_features(texts_in(source), str(self.about["network"]["features"]))
         if self.preprocessing is None:
             raise DataError(
                 "this model does not know how its examples were read: give the inputs themselves, or train it with "
@@ -107,6 +120,8 @@ class Trained:
         if y is None and isinstance(self.preprocessing, Schema) and self.preprocessing.accepts(x):
             units = self.preprocessing
             x, y = self.inputs(x), units.examples(x).y
+        if self._takes_texts() and is_texts(x):
+            x = self.inputs(x)
         found = evaluate(self.model, x, y, task=task or known.get("task"), outputs=known.get("answers"))
         return in_units(units, found)
 

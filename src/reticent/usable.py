@@ -15,8 +15,9 @@ from torch.optim import LBFGS, Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from reticent.accounting import Price
-from reticent.errors import PrivacyWarning, ReticentError, SettingError
+from reticent.errors import ModelError, PrivacyWarning, ReticentError, SettingError
 from reticent.gradients import check
+from reticent.gradients.precision import own_precision
 from reticent.gradients.randomness import undisturbed
 from reticent.inside import Batch, Flat, Partition, Task
 from reticent.inside.guard import Guard
@@ -120,7 +121,8 @@ class Checked:
         """Check it, unless that was done."""
         modes = tuple(module.training for module in self._model.modules())
         if modes not in self._known:
-            check_model(*self._asked)
+            with own_precision():  # as in a round
+                check_model(*self._asked)
             self._known.add(modes)
 
 
@@ -163,6 +165,12 @@ def _named(given: object) -> str | None:
 
 def check_model(task: Task, made_up: Batch, probes: Batch | None, guard: Guard) -> None:
     """Refuse a model that mixes examples or keeps something of them, as far as made-up and public rows can show it."""
+    if any(part.training and getattr(part, "gradient_checkpointing", False) is True for part in task.model.modules()):
+        raise ModelError(
+            "gradient checkpointing is on: parts of the model are computed again while gradients are taken, out of "
+            "sight of what keeps the examples apart. Turn it off (model.gradient_checkpointing_disable()); "
+            "max_physical_batch_size (the Trainer's per_device_train_batch_size) bounds the memory"
+        )
     check(task.model, task.loss, made_up, probes=probes, most=task.together)
     # Only now: what a model makes once, in its first pass, is not of the examples.
     rows = made_up if probes is None else probes

@@ -9,12 +9,16 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from randomgen import AESCounter
+from torch import nn
 
 from reticent.accounting import Gaussian, Ledger, Planned
+from reticent.errors import ReticentError
 from reticent.gradients.forms.outer import Outer
 from reticent.inside import Everyone, GaussianNoise, Randomness, RoundSettings, Sealed, Vault, as_store
 from reticent.inside.lattice import BLOCK, Lattice, _scratch
 from reticent.inside.normals import _radii
+from reticent.methods import dpsgd
+from reticent.run import Run
 
 
 def opened(value: torch.Tensor, place: int = 0) -> torch.Tensor:
@@ -155,7 +159,40 @@ def short_factors_are_measured() -> None:
             assert total.double().norm() <= weight * true * (1 + 1e-6), "it weighs more than it may"
 
 
+class InHalfError(ReticentError):
+    """What a caller's autocast has made of a sum, raised before any is taken."""
+
+
+def sums_are_exact_whatever_the_caller_has_on() -> None:
+    """A caller's autocast and short products reach neither losses nor sums: in half precision bounds do not hold."""
+
+    def loss(model: nn.Module, batch: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+        if torch.is_autocast_enabled("cpu") or torch.get_float32_matmul_precision() != "highest":
+            raise InHalfError("the caller's precision is that of the loss")
+        return nn.functional.cross_entropy(model(batch[0]), batch[1], reduction="none")
+
+    def weights(*, autocast: bool = False, products: str = "highest") -> torch.Tensor:
+        torch.manual_seed(0)
+        model, x = nn.Linear(3, 2), torch.randn(20, 3)
+        sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+        torch.set_float32_matmul_precision(products)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+            said = {"batch_size": 10, "rounds": 2, "seed": 0, "loss": loss}
+            list(Run(model, sgd, (x, torch.zeros(20, dtype=torch.long)), method=dpsgd(noise_multiplier=1.0), **said))  # type: ignore[arg-type]
+        return model.weight.detach()
+
+    try:
+        found = [weights(autocast=True), weights(products="medium")]
+        assert torch.get_float32_matmul_precision() == "medium", "it was not put back"
+    except InHalfError as error:
+        raise AssertionError("a loss was asked for in half precision") from error
+    finally:
+        torch.set_float32_matmul_precision("highest")
+    assert all(torch.equal(one, weights()) for one in found)
+
+
 CHECKS: list[Callable[[], None]] = [
+    sums_are_exact_whatever_the_caller_has_on,
     no_digit_is_left_below_the_noise,
     noise_makes_up_for_rounding,
     streams_cannot_be_computed_back,

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
-from reticent.errors import ModelError, SettingError
+from reticent.errors import ModelError, ResumeError, SettingError
 
 lightning = pytest.importorskip("pytorch_lightning", reason="lightning is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore")  # Lightning has much to say of workers, loggers and devices
@@ -180,3 +180,124 @@ def test_training_beside_the_private_step_is_refused(blobs: tuple[Tensor, Tensor
     trainer(tmp_path, max_epochs=1).fit(net)
     with pytest.raises(SettingError, match="called again"):
         trainer(tmp_path, max_epochs=2).fit(net)
+
+
+class Timed(Net):
+    """A momentum and two schedules: what must come back when a run goes on."""
+
+    def configure_optimizers(self) -> Any:
+        sgd = torch.optim.SGD(self.parameters(), lr=0.5, momentum=0.9)
+        by_epoch = torch.optim.lr_scheduler.LambdaLR(sgd, Halved())
+        return [sgd], [{"scheduler": by_epoch, "interval": "epoch", "frequency": 2}]
+
+
+class Halved:
+    def __call__(self, number: int) -> float:
+        return 0.5**number
+
+
+class PrivateTimed(PrivateTraining, Timed):
+    pass
+
+
+class Dies(lightning.Callback):  # type: ignore[misc]
+    """Ends a fit after so many rounds, as a crash does; remembers what the trainer counted."""
+
+    def __init__(self, after: int = 0) -> None:
+        self.after, self.counted, self.epochs = after, list[int](), list[int]()
+
+    def on_train_batch_end(self, trainer: Any, *_: Any) -> None:
+        self.counted.append(trainer.global_step)
+        self.epochs.append(trainer.current_epoch)
+        if trainer.global_step == self.after:
+            raise ZeroDivisionError
+
+
+def prepared(blobs: tuple[Tensor, Tensor], folder: Path | None = None, *, resume: bool = False) -> PrivateTimed:
+    torch.manual_seed(0)
+    net = PrivateTimed()
+    said: dict[str, Any] = {} if folder is None else {"folder": folder, "resume": resume}
+    net.protect(blobs, epsilon=4.0, delta=1e-3, epochs=4, batch_size=50, seed=0, **said)
+    return net
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["with its checkpoint", "by its folder alone"])
+def test_a_fit_that_died_goes_on_as_if_nothing_had_happened(
+    blobs: tuple[Tensor, Tensor], tmp_path: Path, named: bool
+) -> None:
+    whole = prepared(blobs)
+    trainer(tmp_path, max_epochs=4).fit(whole)
+    assert whole.private_run is not None
+
+    def keeping(*others: Any) -> Any:
+        save = lightning.callbacks.ModelCheckpoint(tmp_path / "kept", every_n_train_steps=5, save_top_k=-1)
+        return trainer(tmp_path, max_epochs=4, enable_checkpointing=True, callbacks=[save, *others])
+
+    first = prepared(blobs, tmp_path / "run")
+    with pytest.raises(ZeroDivisionError):
+        keeping(Dies(after=7)).fit(first)
+    assert first.private_run is not None
+    del first
+    (kept,) = (tmp_path / "kept").glob("*step=5.ckpt")
+    second, seen = prepared(blobs, tmp_path / "run", resume=True), Dies()
+    again = keeping(seen)
+    again.fit(second, ckpt_path=kept if named else None)
+    assert second.private_run is not None
+    assert again.global_step == second.private_run.number == len(second.private_run.ledger) == 16
+    assert seen.counted == list(range(6, 17))
+    assert seen.epochs[0] == 1
+    assert torch.equal(second.layer.weight, whole.layer.weight), "it went another way"
+    assert str(second.guarantee()) == str(whole.guarantee())
+    now, then = second.private_run.optimizer, whole.private_run.optimizer
+    assert now.param_groups[0]["lr"] == then.param_groups[0]["lr"] == 0.5 * 0.5**2
+
+
+def test_a_run_that_was_over_is_there_again_with_its_guarantee(blobs: tuple[Tensor, Tensor], tmp_path: Path) -> None:
+    first, fitted = prepared(blobs, tmp_path / "run"), trainer(tmp_path, max_epochs=4)
+    fitted.fit(first)
+    fitted.save_checkpoint(tmp_path / "it.ckpt")
+    again = prepared(blobs, tmp_path / "run", resume=True)
+    trainer(tmp_path, max_epochs=4).fit(again, ckpt_path=str(tmp_path / "it.ckpt"))
+    assert str(again.guarantee()) == str(first.guarantee())
+    assert torch.equal(again.layer.weight, first.layer.weight)
+
+
+def test_a_checkpoint_without_its_folder_or_of_another_run_is_refused(
+    blobs: tuple[Tensor, Tensor], tmp_path: Path
+) -> None:
+    def trained(name: str) -> str:
+        net, fitted = prepared(blobs, tmp_path / name), trainer(tmp_path, max_steps=4, max_epochs=4)
+        fitted.fit(net)
+        fitted.save_checkpoint(tmp_path / f"{name}.ckpt")
+        assert net.private_run is not None
+        return str(tmp_path / f"{name}.ckpt")
+
+    one, two = trained("one"), trained("two")
+    with pytest.raises(SettingError, match="give protect the folder"):
+        trainer(tmp_path).fit(prepared(blobs), ckpt_path=one)
+    with pytest.raises(ResumeError, match="of another run"):
+        trainer(tmp_path).fit(prepared(blobs, tmp_path / "one", resume=True), ckpt_path=two)
+    told = torch.load(one, weights_only=False)
+    torch.save({**told, "reticent": {**told["reticent"], "round": 9}}, tmp_path / "later.ckpt")
+    with pytest.raises(ResumeError, match="stands at 4"):
+        trainer(tmp_path).fit(prepared(blobs, tmp_path / "one", resume=True), ckpt_path=str(tmp_path / "later.ckpt"))
+    del told["reticent"]
+    torch.save(told, tmp_path / "plain.ckpt")
+    with pytest.raises(ResumeError, match="of no private run"):
+        trainer(tmp_path).fit(prepared(blobs, tmp_path / "one", resume=True), ckpt_path=str(tmp_path / "plain.ckpt"))
+
+
+def test_weights_in_a_checkpoint_do_not_take_the_place_of_those_in_the_folder(
+    blobs: tuple[Tensor, Tensor], tmp_path: Path
+) -> None:
+    net, fitted = prepared(blobs, tmp_path / "run"), trainer(tmp_path, max_steps=4, max_epochs=4)
+    fitted.fit(net)
+    fitted.save_checkpoint(tmp_path / "it.ckpt")
+    told = torch.load(tmp_path / "it.ckpt", weights_only=False)
+    told["state_dict"] = {name: part + 1 for name, part in told["state_dict"].items()}
+    torch.save(told, tmp_path / "it.ckpt")
+    again = prepared(blobs, tmp_path / "run", resume=True)
+    trainer(tmp_path, max_epochs=4).fit(again, ckpt_path=str(tmp_path / "it.ckpt"))
+    whole = prepared(blobs)
+    trainer(tmp_path, max_epochs=4).fit(whole)
+    assert torch.equal(again.layer.weight, whole.layer.weight)

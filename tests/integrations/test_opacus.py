@@ -170,6 +170,16 @@ def mixed_rows(model: Any, optimizer: Any, x: Tensor, y: Tensor) -> None:
     optimizer.step()
 
 
+def some_rows(model: Any, optimizer: Any, x: Tensor, y: Tensor) -> None:
+    functional.cross_entropy(model(x[:5]), y[:5]).backward()
+    optimizer.step()
+
+
+def against_each_other(model: Any, optimizer: Any, x: Tensor, y: Tensor) -> None:
+    functional.cross_entropy(model(x) @ model(x).T, torch.arange(len(x))).backward()
+    optimizer.step()
+
+
 def edited(model: Any, optimizer: Any, x: Tensor, y: Tensor) -> None:
     x -= x.mean(0)
     plain(model, x, y).backward()
@@ -202,6 +212,8 @@ def detached(model: Any, optimizer: Any, x: Tensor, y: Tensor) -> None:
         (other_model, "beside the model|does not come from the model"),
         (mixed, "one number of the whole batch goes into sub"),
         (mixed_rows, "mixes examples"),
+        (some_rows, "some rows of the batch, by their place"),
+        (against_each_other, "cannot be made of other rows"),
         (edited, "was edited in place"),
         (constant, "read values after backward"),
         (penalised, "weight_decay"),

@@ -72,6 +72,13 @@ def test_cross_validation_is_warned_of(blobs: tuple[Tensor, Tensor]) -> None:
         made.fit(x, y.astype(float))
 
 
+def test_an_answer_does_not_depend_on_the_rows_beside_it() -> None:
+    x = np.random.default_rng(0).normal(size=(300, 40)) * 30
+    made = PrivateRegressor(epsilon=4.0, delta=1e-3, epochs=1, random_state=0).fit(x, x[:, 0])
+    alone = np.concatenate([made.predict(row[None]) for row in x])
+    assert np.allclose(made.predict(x), alone, rtol=1e-12, atol=1e-12)
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", [PrivateClassifier, PrivateRegressor])

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import struct
 import sys
+import time
 import types
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +40,8 @@ class Said:
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, Any]] = []
-        self.config = self
+        self.config = self.info = self.data = self
+        self.run_id, self.params = "1", dict[str, str]()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -44,7 +49,8 @@ class Said:
 
         def call(*args: Any, **kwargs: Any) -> Any:
             self.calls.append((name, (args, kwargs)))
-            return None if name == "active_run" else self
+            nothing = name == "active_run" and not any(known == "start_run" for known, _ in self.calls)
+            return None if nothing else self
 
         return call
 
@@ -62,9 +68,10 @@ def test_mlflow_is_told_public_numbers_without_times(
     said = fake(monkeypatch, "mlflow")
     run = told(make(blobs), MLflow())
     names = [name for name, _ in said.calls]
-    assert names == ["active_run", "start_run", "log_params", *["log_metrics"] * 3, "end_run"]
-    assert said.calls[2][1][0][0]["guarantee"] == str(run.guarantee())
-    for number, (_, (args, kwargs)) in enumerate(said.calls[3:6], 1):
+    assert names[:2] == ["active_run", "start_run"]
+    assert names[-5:] == ["log_params", *["log_metrics"] * 3, "end_run"]
+    assert said.calls[-5][1][0][0]["guarantee"] == str(run.guarantee())
+    for number, (_, (args, kwargs)) in enumerate(said.calls[-4:-1], 1):
         assert {name.removeprefix("public/") for name in args[0]} <= PUBLIC
         assert kwargs == {"step": number, "timestamp": number}
 
@@ -107,10 +114,86 @@ def test_a_real_tensorboard_reads_it(blobs: tuple[Tensor, Tensor], tmp_path: Pat
     assert found.Scalars("public/epsilon_if_planned")[-1].value == pytest.approx(run.guarantee().epsilon, abs=1e-3)
 
 
-@pytest.mark.slow
-def test_a_real_mlflow_keeps_it(blobs: tuple[Tensor, Tensor], tmp_path: Path) -> None:
+@pytest.fixture
+def mlflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A real MLflow that keeps its runs in a folder."""
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
     mlflow = pytest.importorskip("mlflow", reason="no mlflow")
-    mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/mlflow.db")
-    told(make(blobs), MLflow())
+    before = mlflow.get_tracking_uri()
+    mlflow.set_tracking_uri((tmp_path / "mlruns").as_uri())
+    yield mlflow
+    while mlflow.active_run() is not None:
+        mlflow.end_run()
+    mlflow.set_tracking_uri(before)
+
+
+def test_a_real_mlflow_keeps_it(blobs: tuple[Tensor, Tensor], mlflow: Any) -> None:
+    run = told(make(blobs), MLflow())
+    assert mlflow.active_run() is None
     (found,) = mlflow.search_runs(output_format="list")
-    assert found.data.metrics["public/noise_multiplier"] == 2.0
+    assert found.info.status == "FINISHED"
+    assert found.data.params["guarantee"] == str(run.guarantee())
+    assert {name.removeprefix("public/") for name in found.data.metrics} <= PUBLIC
+    history = mlflow.MlflowClient().get_metric_history(found.info.run_id, "public/noise_multiplier")
+    assert sorted((one.step, one.timestamp, one.value) for one in history) == [(n, n, 2.0) for n in (1, 2, 3)]
+
+
+def test_a_run_of_mlflow_that_is_active_is_written_into_and_left_open(
+    blobs: tuple[Tensor, Tensor], mlflow: Any
+) -> None:
+    with mlflow.start_run() as active:
+        told(make(blobs), MLflow())
+        assert mlflow.active_run() is not None
+        told(make(blobs), MLflow())  # the same settings again, as after a crash
+        with pytest.raises(SettingError, match="another noise_multiplier already"):
+            told(make(blobs, method=dpsgd(noise_multiplier=3.0)), MLflow())
+    assert mlflow.MlflowClient().get_run(active.info.run_id).data.params["noise_multiplier"] == "2.0"
+
+
+def recorded(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What a run of W&B has written into its file: kinds of records, with the items of those that have any."""
+    from wandb.proto import wandb_internal_pb2 as wire  # type: ignore[import-not-found]
+
+    whole, place, part = path.read_bytes(), 7, b""  # a log of LevelDB behind a head of seven bytes
+    while place + 7 <= len(whole):
+        if 32768 - place % 32768 < 7:
+            place += 32768 - place % 32768
+            continue
+        length, kind = struct.unpack("<HB", whole[place + 4 : place + 7])
+        if place + 7 + length > len(whole):
+            return  # it is still being written
+        part += whole[place + 7 : place + 7 + length]
+        place += 7 + length
+        if kind in (1, 4):
+            record, part = wire.Record.FromString(part), b""
+            name = record.WhichOneof("record_type")
+            told = getattr(record, name)
+            told = (
+                told.config.update if name == "run" else told.update if name == "config" else getattr(told, "item", ())
+            )
+            yield name, {item.key or ".".join(item.nested_key): json.loads(item.value_json) for item in told}
+
+
+def finished(path: Path, seconds: float = 60.0) -> list[tuple[str, dict[str, Any]]]:
+    """The same, once its last record is there: another process writes it, and is waited for by nobody."""
+    end = time.monotonic() + seconds
+    while "exit" not in dict(recorded(path)) and time.monotonic() < end:
+        time.sleep(0.05)
+    return list(recorded(path))
+
+
+def test_a_real_wandb_keeps_it(blobs: tuple[Tensor, Tensor], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("wandb", reason="no wandb")
+    monkeypatch.setenv("WANDB_SILENT", "true")
+    run = told(make(blobs), WandB(project="mine", mode="offline", dir=str(tmp_path)))
+    (folder,) = tmp_path.glob("wandb/offline-run-*")
+    lines = finished(next(folder.glob("*.wandb")))
+    history = [items for kind, items in lines if kind == "history"]
+    assert [items["_step"] for items in history] == [1, 2, 3]
+    names = {name for items in history for name in items if not name.startswith("_")}
+    assert {name.removeprefix("public/") for name in names} <= PUBLIC
+    assert [items["public/noise_multiplier"] for items in history] == [2.0] * 3
+    assert {kind for kind, _ in lines}.isdisjoint({"stats", "output", "output_raw"})
+    config = {name: value for kind, items in lines if kind in ("run", "config") for name, value in items.items()}
+    assert config["guarantee"] == str(run.guarantee())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,13 +43,21 @@ def _card(card: Card, found: str | None, wanted: str | None) -> Check:
     return Check("card", True, f"as it was written, version {card.version}")
 
 
+OTHER_WEIGHTS = re.compile(r"adapter_model\.safetensors|model-\d+-of-\d+\.safetensors")
+"""Weights as other libraries write them: an adapter alone, or a model in parts."""
+
+
 def _checks(path: Path, card: Card) -> Iterator[Check]:
-    yield _file(path, card, "weights", WEIGHTS)
+    weights = [name for name in sorted(card.files) if OTHER_WEIGHTS.fullmatch(Path(name).name)]
+    if not weights or WEIGHTS in card.files or (path / WEIGHTS).exists():
+        weights = [WEIGHTS, *weights]
+    for name in weights:
+        yield _file(path, card, "weights", name)
     if ANSWER in card.files or (path / ANSWER).exists():
         yield _result(path, card)
     if (path / RECORD).exists():
         yield _record(path, card)
-    for name in sorted(card.files.keys() - {WEIGHTS, ANSWER, *LEDGERS}):
+    for name in sorted(card.files.keys() - {*weights, ANSWER, *LEDGERS}):
         yield _file(path, card, Path(name).stem, name)
     books: dict[str, Book] = {}
     for name in LEDGERS:

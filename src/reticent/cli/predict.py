@@ -14,7 +14,9 @@ from typer import Argument, Option
 
 def predict(
     run: Annotated[Path, Argument(help="Folder of a finished run.")],
-    data: Annotated[Path, Argument(help="A table, .npz or folder of images, as the run was trained on.")],
+    data: Annotated[
+        Path, Argument(help="A table, .npz, folder of images or .txt with a text a line, as the run was trained on.")
+    ],
     out: Annotated[Path | None, Option(help="A CSV file to write; default: stdout.")] = None,
     probabilities: Annotated[bool, Option("--probabilities", help="The model's certainty of every class too.")] = False,
     as_json: Annotated[bool, Option("--json", help="Answer in JSON on stdout.")] = False,

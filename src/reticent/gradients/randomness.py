@@ -9,6 +9,8 @@ from contextvars import ContextVar
 import torch
 from torch import nn
 
+from reticent.gradients.precision import own_precision
+
 _UNDO: ContextVar[Callable[[], object] | None] = ContextVar("undo", default=None)
 
 
@@ -56,7 +58,7 @@ def at_rest(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def undisturbed(model: nn.Module) -> Iterator[None]:
-    """Give back torch's random states and the model's modes and buffers when the block ends.
+    """Give back torch's random states and the model's modes and buffers when the block ends; in it, precision is ours.
 
     >>> before = torch.get_rng_state()
     >>> with undisturbed(nn.Identity()):
@@ -69,7 +71,7 @@ def undisturbed(model: nn.Module) -> Iterator[None]:
     buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
     devices = {tensor.device for tensor in (*model.parameters(), *model.buffers()) if tensor.device.type == "cuda"}
     try:
-        with torch.random.fork_rng(devices=sorted(device.index for device in devices)):
+        with torch.random.fork_rng(devices=sorted(device.index for device in devices)), own_precision():
             yield
     finally:
         for module, mode in modes:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from reticent.accounting import Allowance, Entry, Event, Ledger, Unbounded
 from reticent.errors import BudgetSpent, ResumeError, SettingError
+from reticent.gradients.precision import own_precision
 from reticent.inside.ahead import expect, foresees
 from reticent.inside.bundle import Bundle
 from reticent.inside.careful import Watch, carefully
@@ -196,7 +197,8 @@ class Vault:
         mine = {share: self._drawn(draw, places[share]) for share in self._own(places)}
         nobody = replace(draw, _index=draw._index[:0], _others=())
         asked = mine or {-1: self._drawn(nobody, slice(None))}  # whoever has no share must know what form an answer has
-        with self._ranks.together(lambda: [as_bytes(torch.from_numpy(draw._index)), *weights_of(query)]):
+        same = self._ranks.together(lambda: [as_bytes(torch.from_numpy(draw._index)), *weights_of(query)])
+        with same, own_precision():
             parts = [self._part(query, drawn, share, shares) for share, drawn in asked.items()]
         if next(iter(asked.values())).notes:
             self._remember(draw, places, {share: drawn.notes for share, drawn in mine.items()})
@@ -206,12 +208,10 @@ class Vault:
     def _drawn(self, draw: Draw, place: slice) -> Drawn:
         """What a query sees of one share of a draw."""
         examples = self._examples.turned(self._round) if isinstance(self._examples, Persons) else self._examples
-        rng = partial(self._randomness.stream, self._round, "ask", self._asks)
-        share = replace(draw, _index=draw._index[place])
+        rng, share = partial(self._randomness.stream, self._round, "ask", self._asks), draw.only(place)
         drawn = Drawn(share, rng, self.memory, examples, self._device, {}, place, len(draw._index))
-        if self._views is None:
-            return drawn
-        return replace(drawn, _views=self._views, _secret=self._randomness.whole(self._round, "views"))
+        secret = 0 if self._views is None else self._randomness.whole(self._round, "views")
+        return drawn if self._views is None else replace(drawn, _views=self._views, _secret=secret)
 
     def _part(self, query: Query, drawn: Drawn, share: int, shares: Shares) -> Tensor:
         """The answer for one share; where there are several, chance in the model belongs to the share, not the rank."""

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import reticent as rt
+from reticent.certificate import verify
 from reticent.errors import ModelError, SettingError
 from reticent.gradients import check, norms_and_sum
 from reticent.gradients.planning import _plans
@@ -200,6 +201,13 @@ def test_a_loss_of_a_batch_and_the_training_data_are_refused(tmp_path: Path) -> 
 
     with pytest.raises(SettingError, match="one number for each example"):
         Own(model=tiny.bert(), args=arguments(tmp_path), train_dataset=tiny.dataset(), epsilon=1.0)
+
+    class Steps(hf.ReticentTrainer):
+        def training_step(self, *args: Any, **settings: Any) -> Any:
+            return super().training_step(*args, **settings)
+
+    with pytest.raises(SettingError, match="training_step of Steps"):
+        Steps(model=tiny.bert(), args=arguments(tmp_path), train_dataset=tiny.dataset(), epsilon=1.0)
     mine = trainer(tmp_path, public_eval=True)
     for ask in (mine.evaluate, mine.predict):
         with pytest.raises(SettingError, match="training data are private"):
@@ -208,6 +216,13 @@ def test_a_loss_of_a_batch_and_the_training_data_are_refused(tmp_path: Path) -> 
         mine.push_to_hub()
     with pytest.raises(SettingError, match="nothing was trained"):
         _ = mine.guarantee
+
+
+def test_a_model_that_computes_parts_again_is_refused(tmp_path: Path) -> None:
+    model = tiny.bert()
+    model.gradient_checkpointing_enable()
+    with pytest.raises(ModelError, match="gradient checkpointing is on"):
+        trainer(tmp_path, model).train()
 
 
 class Seen(transformers.TrainerCallback):
@@ -255,6 +270,11 @@ def test_an_adapter_is_trained_privately_and_saved_in_its_own_format(tmp_path: P
     assert stated["library_name"] == "peft"
     assert stated["differential_privacy"]["epsilon"] == mine.guarantee.epsilon
     assert str(mine.guarantee) in (folder / "README.md").read_text()
+    assert verify(folder).wrong == []
+    with open(folder / "adapter_model.safetensors", "ab") as weights:
+        weights.write(b"0")
+    assert verify(folder).wrong == ["weights"]
+    mine.save_pretrained(folder)
     again = peft.PeftModel.from_pretrained(tiny.bert(), folder)
     batch = {name: part for name, part in words("classes").items() if name != "labels"}
     with torch.no_grad():

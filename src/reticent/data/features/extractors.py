@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -28,7 +28,7 @@ from reticent.data.features.vectors import GLOVE_TRAINED_ON, MEANS, mean_vectors
 from reticent.data.loading.arrays import Array, fingerprint, fresh_folder, open_array, read_arrays, seal_arrays
 from reticent.data.loading.maps import map_array
 from reticent.data.loading.places import cache_folder
-from reticent.data.texts import Texts
+from reticent.data.texts import Texts, as_texts
 from reticent.errors import DataError, ModelError, UnknownName
 from reticent.files import private_folder, write_private
 from reticent.reading import reading
@@ -113,6 +113,26 @@ def features_of(x: Tensor, names: str) -> Tensor:
     """
     rows = Examples(x, torch.zeros(len(x), dtype=torch.int64))
     return extract(Dataset("new inputs", rows, None, 2, ""), names).train.x
+
+
+def text_features(texts: Iterable[str], names: str) -> Tensor:
+    """The named features of some texts, as they are made of a dataset's.
+
+    >>> text_features(["a good film", "bad"], "hashed-words-100").shape
+    torch.Size([2, 512])
+    """
+    found = as_texts(texts)
+    rows = Examples(torch.zeros(len(found), 1), torch.zeros(len(found), dtype=torch.int64), texts=found)
+    return extract(Dataset("new texts", rows, None, 2, ""), names).train.x
+
+
+def are_of_texts(names: str) -> bool:
+    """Whether features are made of whole texts.
+
+    >>> are_of_texts("hashed-words"), are_of_texts("deskew+scattering")
+    (True, False)
+    """
+    return hashes(names) is not None or names in MEANS
 
 
 def _named(name: str, dataset: Dataset) -> Extractor:

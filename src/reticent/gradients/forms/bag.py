@@ -53,7 +53,10 @@ class Bag(Form):
 
     def joined(self, others: Sequence[Form]) -> Form:
         """Another use may look up the same rows: position by position, then."""
-        return self.lookup().joined([other.lookup() if isinstance(other, Bag) else other for other in others])
+        return self.lookup().joined([other.by_position() for other in others])
+
+    def by_position(self) -> Form:
+        return self.lookup()
 
     def lookup(self) -> Lookup:
         """The same with every position's share written out."""

@@ -13,6 +13,8 @@ from reticent.gradients.scratch import empty
 
 # Writing, reading and weighing one entry of a gradient costs about this many multiplications.
 TRAFFIC = 32
+# What inner products cost for their many small steps, however small they are: as much as so many multiplications.
+OVERHEAD = 2**21
 # Below this part of what the positions could add up to, a norm taken from inner products has lost its digits.
 CANCELLED = 3e-3
 # A factor below `shortest` has lost digits; they tell in the product if the other factor is longer than this.
@@ -49,11 +51,11 @@ class Outer(Form):
         if positions == 1:
             squared, least = by_product(self.left, self.right)
             return squared, replace(self, least=least)
-        p, d = self.left.shape[2], self.right.shape[2]
-        if positions**2 * (p + d) < TRAFFIC * p * d:
+        n, p, d = len(self.left), self.left.shape[2], self.right.shape[2]
+        if n * positions**2 * (p + d) + OVERHEAD < n * TRAFFIC * p * d:
             squared, cancelled = by_gram(self.left, self.right)
             return squared, replace(self, alone=cancelled) if cancelled.any() else self
-        return Dense(self.dense()).measure()
+        return self._written().measure()
 
     def add_to(self, total: Tensor, weights: Tensor) -> None:
         left, right, narrow = self.left, self.right, self._narrow()
@@ -81,11 +83,18 @@ class Outer(Form):
         return found if self.alone is None else self.alone | found
 
     def dense(self) -> Tensor:
+        return self._written().dense()
+
+    def _written(self) -> Dense:
+        """Write the gradients out, the longer side last: products with short rows take up to three times as long."""
         n, _, p = self.left.shape
-        return torch.bmm(self.left.mT, self.right, out=empty((n, p, self.right.shape[2]), self.left))
+        d = self.right.shape[2]
+        if p <= d:
+            return Dense(torch.bmm(self.left.mT, self.right, out=empty((n, p, d), self.left)))
+        return Dense(torch.bmm(self.right.mT, self.left, out=empty((n, d, p), self.left)), _turned)
 
     def added(self) -> Form:
-        return self if self.left.shape[1] <= FEW_ROWS else Dense(self.dense())
+        return self if self.left.shape[1] <= FEW_ROWS else self._written()
 
     def keep(self, rows: Tensor) -> Form:
         return Outer(self.left[rows], self.right[rows], None if self.alone is None else self.alone[rows], self.least)
@@ -96,6 +105,10 @@ class Outer(Form):
         if len(uses) <= len(others):
             return super().joined(others)
         return Outer(torch.cat([use.left for use in uses], 1), torch.cat([use.right for use in uses], 1))
+
+
+def _turned(gradients: Tensor) -> Tensor:
+    return gradients.mT
 
 
 def by_product(left: Tensor, right: Tensor) -> tuple[Tensor, float]:
@@ -144,8 +157,9 @@ def by_gram(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
     Where the positions nearly cancel, rounding would decide: those few examples are written out after all, so that
     no norm comes out too small.
     """
-    squared = (torch.bmm(left, left.mT) * torch.bmm(right, right.mT)).sum((1, 2))
-    one, other = torch.linalg.vector_norm(left, dim=2), torch.linalg.vector_norm(right, dim=2)
+    ours, theirs = torch.bmm(left, left.mT), torch.bmm(right, right.mT)
+    squared = (ours * theirs).sum((1, 2))
+    one, other = (products.diagonal(dim1=1, dim2=2).sqrt() for products in (ours, theirs))
     cancelled = (squared < CANCELLED * (one * other).sum(1).square()) | _lossy(one, other).any(1)
     if cancelled.any():
         squared[cancelled] = squares(torch.bmm(left[cancelled].mT, right[cancelled]))

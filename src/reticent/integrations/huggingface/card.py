@@ -42,7 +42,9 @@ def save_pretrained(
     if ledger is not None and Path(ledger).exists():
         shutil.copyfile(ledger, path / LEDGERS[0])
     replace_file(path / README, model_card(trained).encode())
-    files = {file.name: digest_of(file) for file in sorted(path.iterdir()) if file.is_file() and file.name != CARD}
+    there = {file.relative_to(path).as_posix(): file for file in sorted(path.rglob("*")) if file.is_file()}
+    hidden = [name for name in there if name.startswith(".") or "/." in name]  # what git keeps of a clone of the Hub
+    files = {name: digest_of(file) for name, file in there.items() if name not in (CARD, *hidden)}
     card = Card(
         guarantee=trained.guarantee,
         rounds=trained.rounds,

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from reticent.integrations.huggingface.trainer import ReticentTrainer
 
 
+OVERRIDDEN = ("training_step", "get_train_dataloader", "get_batch_samples", "_get_train_sampler")
+"""Methods of a Trainer that have no part in private training: one of the caller's own would be passed over."""
+
+
 def refuse_leaks(trainer: ReticentTrainer) -> None:
     """Refuse before anything is trained, with every reason at once."""
     found = [*_about_arguments(trainer.args), *_about_evaluation(trainer), *_about_the_loss(trainer)]
@@ -72,5 +76,8 @@ def _about_the_loss(trainer: ReticentTrainer) -> Iterator[str]:
             "compute_loss gives one number for a batch, in which the examples are mixed: give loss=, a function of "
             "(model, batch) with one number for each example"
         )
+    for name in OVERRIDDEN:
+        if getattr(type(trainer), name) is not getattr(Trainer, name):
+            yield f"{name} of {type(trainer).__name__}: no step of the Trainer's own is taken, so it would be left out"
     if trainer.args.label_smoothing_factor and trainer.own_loss is not None:
         yield "label_smoothing_factor: the loss is your own; smooth the labels in it"

@@ -258,7 +258,8 @@ def _refuse_unlike(
     """Refuse what would silently become something else."""
     if clipping != "flat" or isinstance(max_grad_norm, list | tuple):
         raise SettingError(
-            f"clipping={clipping!r}: only flat clipping is here, and it is not the same. With clipping='flat' and "
+            f"clipping={clipping!r}: of this way in only flat clipping is known, and it is not the same (rt.fit has "
+            "method='layer_clip'). With clipping='flat' and "
             "max_grad_norm the root of the sum of the squares of the layers' norms, the sensitivity is the same"
         )
     if not batch_first:

@@ -169,7 +169,7 @@ class OwnLoop:
             )  # of a plan that is open: `get_epsilon` tells what was spent
             try:
                 return self.terms.run(loss, self._keys, self.most)
-            except (IndexError, RuntimeError, TypeError) as error:
+            except (IndexError, RuntimeError, TypeError, ValueError) as error:
                 raise ModelError(
                     f"the loss cannot be made of other rows as it was of these ({error}): a tensor of as many rows as "
                     f"were drawn (torch.arange(len(x)), torch.zeros(len(x))) or a choice among them is in it. {REMEDY}"

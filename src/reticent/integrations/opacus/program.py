@@ -246,6 +246,7 @@ class _Writer:
         if id(note) not in self._places:
             if note.flaw:
                 raise ModelError(f"a tensor that the loss is made of {note.flaw} ({_name(note.function)}). {REMEDY}")
+            _refuse_some_rows(note)
             args = tuple(self._argument(part, note) for part in note.args)
             args = self._by_rows(args, note)
             kwargs = {name: self._argument(part, note) for name, part in note.kwargs.items()}
@@ -282,3 +283,18 @@ class _Writer:
 
 def _rows_first(shape: tuple[Value, ...], rows: int) -> tuple[Value, ...]:
     return (ROWS, *shape[1:]) if shape and shape[0] == rows and type(shape[0]) is int else shape
+
+
+def _refuse_some_rows(note: Note) -> None:
+    """Refuse rows that are picked by their place: for each example by itself, all of them would take part."""
+    if _name(note.function) != "__getitem__" or not isinstance(note.args[0], Note):
+        return
+    source, index = note.args[0], note.args[1]
+    first = index[0] if isinstance(index, tuple) and index else index
+    picks = isinstance(first, int) and not isinstance(first, bool)
+    picks = picks or (isinstance(first, slice) and first not in (slice(None), slice(0, None)))
+    if picks and source.function in (part_of_batch, called_model):  # of these the first axis is the example
+        raise ModelError(
+            f"the loss is made of some rows of the batch, by their place ({first}): who takes part is the draw's to "
+            f"decide. Use all rows; for smaller batches give the loader a smaller batch_size. {REMEDY}"
+        )

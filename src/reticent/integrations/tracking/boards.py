@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from reticent.errors import SettingError
 from reticent.experiments.tracking import Meter
 from reticent.integrations.tracking.tracker import Tracker, installed
 
@@ -52,13 +53,21 @@ class MLflow(Tracker):
         self._mlflow: Package = installed("mlflow")
         self._ours = False
 
-    def begin(self, first: int, settings: Mapping[str, float | str]) -> None:
-        """The settings become parameters, once."""
+    def begin(self, first: int, settings: Mapping[str, float | str]) -> None:  # noqa: ARG002 - they are the same again
+        """The settings become parameters, once; a run of MLflow that holds those of another run is left alone."""
         if self._mlflow.active_run() is None:
             self._mlflow.start_run()
             self._ours = True
-        if first == 1:
-            self._mlflow.log_params(dict(settings))
+        told = {name: str(value) for name, value in settings.items()}
+        number = self._mlflow.active_run().info.run_id
+        there = self._mlflow.MlflowClient().get_run(number).data.params
+        other = [name for name, value in told.items() if there.get(name, value) != value]
+        if other:
+            raise SettingError(
+                f"the active run of MLflow has another {other[0]} already ({there[other[0]]}): end it before this one "
+                "begins (mlflow.end_run()), or begin another (mlflow.start_run(nested=True))"
+            )
+        self._mlflow.log_params({name: value for name, value in told.items() if name not in there})
 
     def write(self, number: int, values: Mapping[str, float]) -> None:
         """One metric for each name."""

@@ -1,41 +1,26 @@
-"""Lightning: a module whose training steps are rounds of a private run, under the trainer's own loop."""
+"""A module whose training steps are rounds of a private run, under the trainer's own loop."""
 
 from __future__ import annotations
 
 import copy
-import sys
 from collections.abc import Callable
 
-import torch
 from pytorch_lightning import LightningModule
-from torch import Tensor
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+from torch.optim.lr_scheduler import ReduceLROnPlateau
 from torch.utils.data import DataLoader
 
 from reticent.accounting import Budget, Guarantee
 from reticent.accounting.adjacency import adjacency_of
-from reticent.errors import ReticentError, SettingError
-from reticent.gradients.batches import size as rows_in
-from reticent.gradients.randomness import undisturbed
-from reticent.inside import Batch, readable
-from reticent.integrations.opacus.listening import (
-    Heard,
-    Note,
-    Turn,
-    Value,
-    called_model,
-    notes_of,
-    part_of_batch,
-    picked,
-    plain,
-    wrapped,
-)
+from reticent.errors import ResumeError, ReticentError, SettingError
+from reticent.inside import readable
+from reticent.integrations.lightning.counting import NOTE, counted, refuse_other_run
+from reticent.integrations.lightning.rehearsing import rehearsed
+from reticent.integrations.lightning.schedules import Schedules, Timed, single
+from reticent.integrations.opacus.listening import Value
 from reticent.integrations.opacus.loader import refuse_other_draws, store_of
-from reticent.integrations.opacus.numbers import refuse_counted
 from reticent.integrations.opacus.optimizer import Around
 from reticent.integrations.opacus.own_loop import HeardLoss
-from reticent.integrations.opacus.program import Program
 from reticent.losses import LossLike
 from reticent.methods import Method, get
 from reticent.methods.planning import default_delta
@@ -51,6 +36,9 @@ class PrivateTraining(LightningModule):
     """
 
     _protected: Callable[[Optimizer], Run] | None = None
+    _resumes = False
+    _from: dict[str, Value] | None = None
+    """What the trainer's checkpoint says of the run, where it was given one."""
     private_run: Run | None = None
     """The run, from the first step on."""
 
@@ -73,6 +61,8 @@ class PrivateTraining(LightningModule):
                 f"training_step of {type(self).__name__} stands before the private one, and would train without it: "
                 "put PrivateTraining first, class Private(PrivateTraining, Net), and training_step into Net"
             )
+        if "scheduler" in settings:
+            raise SettingError("scheduler: the schedules are those that configure_optimizers gives; leave it out")
         if isinstance(examples, DataLoader):
             refuse_other_draws(examples, poisson=True)
             batch_size = batch_size or examples.batch_size
@@ -84,7 +74,7 @@ class PrivateTraining(LightningModule):
         bound = default_delta(public) if delta is None else delta
         budget = None if epsilon is None else Budget(epsilon, bound, adjacency=adjacency_of(size, None))
         chosen = get(method) if isinstance(method, str) else method
-        heard = loss if loss is not None else HeardLoss(_rehearsed(self, super().training_step, rows))
+        heard = loss if loss is not None else HeardLoss(rehearsed(self, super().training_step, rows))
         self._rounds_an_epoch = max(1, round(public / batch_size))
         self.automatic_optimization = False
 
@@ -92,10 +82,14 @@ class PrivateTraining(LightningModule):
             # A copy that shares parameters and parts, without the trainer: that is none of the model's business.
             said = {"batch_size": batch_size, "size": size, "epochs": epochs, **settings}
             model = copy.copy(self).train()
+            said["scheduler"] = (
+                Schedules(optimizer, self._schedules, self._rounds_an_epoch) if self._schedules else None
+            )
             return Run(model, optimizer, examples, method=chosen, loss=heard, budget=budget, delta=bound, **said)
 
-        self._protected = made
+        self._protected, self._resumes = made, bool(settings.get("folder") and settings.get("resume"))
         object.__setattr__(self, "private_run", None)  # what is asked for now is a run of its own
+        self._from = None
 
     def guarantee(self) -> Guarantee:
         """What is proved of the model, whatever the trainer has done with it since."""
@@ -114,14 +108,19 @@ class PrivateTraining(LightningModule):
     def configure_optimizers(self) -> Value:
         """The optimizer of your module, whose steps are rounds; its schedules are stepped as it says."""
         found = super().configure_optimizers()
-        self._schedules: list[tuple[LRScheduler, str]] = []
-        optimizer = _single(found, self._schedules)
-        for schedule, _ in self._schedules:
+        self._schedules: list[Timed] = []
+        optimizer = single(found, self._schedules)
+        for schedule, _, _ in self._schedules:
             if isinstance(schedule, ReduceLROnPlateau):
                 raise SettingError(
                     "ReduceLROnPlateau asks for a loss, which is private: use a schedule fixed in advance"
                 )
         return RoundOptimizer(optimizer, self)
+
+    def on_train_start(self) -> None:
+        """Make the run, or go on with it: the trainer counts from where it stands."""
+        super().on_train_start()
+        self._begun()
 
     def training_step(self, batch: Value, batch_idx: int) -> None:  # noqa: ARG002 - the vault draws by itself
         """One round; after the last one the trainer is told to stop."""
@@ -136,42 +135,59 @@ class PrivateTraining(LightningModule):
             optimizer.step()
             if self.private_run is None or self.private_run.number != done + 1:
                 raise ReticentError("the trainer did not take the private step: use one optimizer, and no plugin of it")
-            self._turn_schedules("step")
         self.trainer.should_stop = self.trainer.should_stop or self.private_run.over
 
-    def on_train_epoch_end(self) -> None:
-        """Schedules by the epoch."""
-        super().on_train_epoch_end()
-        self._turn_schedules("epoch")
+    def on_save_checkpoint(self, checkpoint: dict[str, Value]) -> None:
+        """Note which run a checkpoint is of; ledger, key and all that a run goes on from are in its folder."""
+        super().on_save_checkpoint(checkpoint)
+        if self.private_run is not None:
+            self.private_run.save()
+            checkpoint[NOTE] = {"run": self.private_run.bill.run, "round": self.private_run.number}
 
     def on_load_checkpoint(self, checkpoint: dict[str, Value]) -> None:
-        """Refuse to go on from a checkpoint that knows nothing of the releases before it."""
+        """Refuse to train on from a checkpoint without the folder of its run, which knows of all releases."""
         if self._protected is not None and self.trainer.state.fn == "fit":
-            raise SettingError(
-                "a checkpoint of Lightning does not hold the ledger and the key of a private run: give protect a "
-                "folder and resume=True, and the trainer no ckpt_path"
-            )
+            if not self._resumes:
+                raise SettingError(
+                    "a checkpoint of Lightning does not hold the ledger and the key of a private run: give protect the "
+                    "folder of the run, and resume=True, beside ckpt_path"
+                )
+            if not isinstance(checkpoint.get(NOTE), dict):
+                raise ResumeError("the checkpoint is of no private run: leave out ckpt_path; the folder has it all")
+            self._from = checkpoint[NOTE]
         super().on_load_checkpoint(checkpoint)
 
-    def _turn_schedules(self, interval: str) -> None:
-        for schedule, when in self._schedules:
-            if when == interval:
-                schedule.step()
+    def on_fit_end(self) -> None:
+        """A checkpoint of a run that was over leaves the trainer nothing to do: the run is here all the same."""
+        super().on_fit_end()
+        if self._from is not None:
+            self._begun()
 
-    def _round(self, optimizer: Optimizer) -> None:
+    def _begun(self) -> Run:
         if self.private_run is None:
             if self._protected is None:
                 raise SettingError("call protect(examples, epsilon=..., epochs=...) before the trainer's fit")
-            run = self._protected(optimizer)
+            if self.trainer.world_size > 1:
+                raise SettingError(
+                    "several devices: under Lightning a run is on one; rt.Run goes on many (docs/ranks.md)"
+                )
+            held: Value = self.optimizers()
+            run = self._protected(held.optimizer.original_optimizer)
+            refuse_other_run(self._from, run)
             object.__setattr__(self, "private_run", run)
+            counted(self.trainer, run.number, self._rounds_an_epoch, self._from)
         assert self.private_run is not None
-        if self.private_run.optimizer is not optimizer:
+        return self.private_run
+
+    def _round(self, optimizer: Optimizer) -> None:
+        run = self._begun()
+        if run.optimizer is not optimizer:
             raise SettingError(
                 "the trainer's fit was called again within one run, whose optimizer is that of the first time: let one "
                 "fit do all epochs, or give protect a folder, and go on with resume=True"
             )
-        self.private_run.step()
-        vars(self)[MARK] = vars(self.private_run.model)[MARK]  # the copy that is trained shares all but this
+        run.step()
+        vars(self)[MARK] = vars(run.model)[MARK]  # the copy that is trained shares all but this
 
 
 class RoundOptimizer(Around):
@@ -187,59 +203,5 @@ class RoundOptimizer(Around):
             closure()
         self._module._round(self.original_optimizer)
 
-
-def _single(found: Value, schedules: list[tuple[LRScheduler, str]]) -> Optimizer:
-    """The one optimizer of what `configure_optimizers` gave, and its schedules with when they are stepped."""
-    if isinstance(found, dict):
-        config = found.get("lr_scheduler")
-        found = [found["optimizer"]], [] if config is None else [config]
-    if isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], list):
-        for config in found[1]:
-            said = config if isinstance(config, dict) else {"scheduler": config}
-            schedules.append((said["scheduler"], said.get("interval", "epoch")))
-        found = found[0]
-    if isinstance(found, list | tuple) and len(found) == 1:
-        found = found[0]
-    if not isinstance(found, Optimizer):
-        raise SettingError("configure_optimizers must give one optimizer; several go with rt.Run (docs/lightning.md)")
-    return found
-
-
-def _rehearsed(module: LightningModule, step: Callable[..., Value], rows: Batch) -> Program:
-    """How a module's training_step makes its loss of a batch: asked on made-up rows, which tell nothing."""
-    turn, logged = Turn(rows_in(rows), lambda _note: None), []
-    given = wrapped(rows, lambda value, path: Note(part_of_batch, path, {}, turn, tuple(value.shape)))
-    inner = module.forward
-
-    def forward(*args: Value, **kwargs: Value) -> Value:
-        with torch.no_grad():
-            answer = inner(*plain(args), **plain(kwargs))
-        made = Note(called_model, notes_of(args), notes_of(kwargs), turn, (-1,), torch.is_grad_enabled())
-        return wrapped(answer, lambda value, path: made if not path else _part(made, path, value))
-
-    named = {"forward": forward, "log": lambda name, *_, **__: logged.append(name)}
-    named["log_dict"] = lambda values, *_, **__: logged.extend(values)
-    try:
-        module.__dict__.update(named)
-        with undisturbed(module):
-            found = step(given, 0)
-    finally:
-        for name in named:
-            module.__dict__.pop(name, None)
-    loss = found.get("loss") if isinstance(found, dict) else found
-    if not isinstance(loss, Heard):
-        raise SettingError(
-            "training_step gave no loss that is made of self(x) and the batch: say which by protect(loss=)"
-        )
-    program = Program.of(loss.note)
-    refuse_counted(program, turn)
-    if program.kind != "mean":
-        raise SettingError("the loss of training_step is a sum over the batch: let it be a mean")
-    if logged:
-        said = ", ".join(map(repr, dict.fromkeys(logged)))
-        print(f"reticent: training_step logs {said}, of private examples: that is left out", file=sys.stderr)
-    return program
-
-
-def _part(made: Note, path: tuple[object, ...], value: Tensor) -> Note:
-    return Note(picked, (made, *path), {}, made.turn, tuple(value.shape), made.followed)
+    def load_state_dict(self, state_dict: dict[str, Value]) -> None:
+        """Nothing: what the optimizer remembers is in the folder of the run, which may be further than a checkpoint."""

@@ -25,6 +25,7 @@ from reticent.errors import DataError, SettingError, UnknownName
 from reticent.evaluating import predict
 from reticent.filled import places_to_fill
 from reticent.inside import Batch, Persons, Store, by_person, readable
+from reticent.inside.forms import as_padded, say_one_form
 from reticent.inside.missing import warn_of_missing
 from reticent.inside.ranks import Ranks
 from reticent.inside.several import here
@@ -117,6 +118,8 @@ def fit(
     loss = _chosen_loss(model, found, probes, ranks) if loss is None else loss
     if check_data:
         _check(model, examples, loss, found)
+    elif ranks.leads:
+        say_one_form(found.rows if isinstance(found, Persons) else found)
     task = about_loss(per_example(loss, model, *readable(found, model, probes)[1:]))["task"]
     counted = _counted(found, shard, ranks, statistics=asked is not None or bool(places))
     budget, settled = _settled(asked_for, chosen, counted if size is None else size, task)
@@ -188,6 +191,11 @@ def _named(method: str, options: dict[str, Any]) -> Method:
     """A method by its name; a setting that neither it nor `fit` has is told by the nearest of all of them."""
     known = known_options(method)
     strange = next((name for name in options if name not in known), None)
+    if strange == "collate_fn":
+        raise SettingError(
+            "what an example gives must not depend on the others that are drawn, and a batch is padded to its longest: "
+            "write rt.fit(model, rt.data.padded(examples, LENGTH, collate_fn=collate_fn), ...), with a public LENGTH"
+        )
     if strange is not None:
         raise UnknownName(
             f"setting of rt.fit and option of {method}", strange, {*inspect.signature(fit).parameters, *known}
@@ -207,7 +215,7 @@ def _check_forms(examples: Store) -> None:
     if isinstance(rows, Mapped) and (odd := rows.odd()):
         raise DataError(
             f"{odd} of {len(rows)} records cannot be read or have other shapes than the first: they would count for "
-            "nothing. Pad or cut them to one shape, or leave them out."
+            f"nothing. Pad or cut them to one shape, or leave them out. {as_padded(rows.form)}"
         )
 
 

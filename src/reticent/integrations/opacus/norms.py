@@ -59,7 +59,7 @@ def clipped(
             f"clipping={clipping!r} is not known here: there are 'flat' and 'per_layer', and neither takes the place "
             "of another in silence (for a clip norm that follows the gradients, rt.fit has method='quantile_clip')"
         )
-    if not isinstance(max_grad_norm, Real):
+    if not isinstance(max_grad_norm, float | Real):
         require(clipping == "per_layer", "several clip norms are one for each tensor: say clipping='per_layer'")
         bound = ByNorms(_named([float(norm) for norm in max_grad_norm], module, optimizer))
         return replace(dpsgd(noise_multiplier=noise, max_grad_norm=bound.together), name="layer_clip", bound=bound)

@@ -11,7 +11,7 @@ import logging
 import subprocess
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -23,6 +23,7 @@ from reticent.gradients import engine, general, norms_and_sum
 from reticent.inside import Loss
 from reticent.losses import head_loss
 
+LOG = logging.getLogger("reticent.gradients")
 Made = Callable[[str], tuple[nn.Module, Loss, dict[str, Tensor]]]
 """A name -> a model, its loss and rows."""
 OUT = Path(__file__).parent / "results" / "huggingface"
@@ -283,11 +284,16 @@ def examples(task: str) -> dict[str, Tensor]:
     return batch | {"labels": labels}
 
 
-def one_by_one(model: nn.Module, loss: Loss, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+def flat(parts: Mapping[str, Tensor]) -> Tensor:
+    """All numbers of a sum in one row."""
+    return torch.cat([part.flatten() for part in parts.values()]).double()
+
+
+def one_by_one(model: nn.Module, loss: Loss, batch: dict[str, Tensor], rows: int = ROWS) -> tuple[Tensor, Tensor]:
     """The norm of every gradient and the sum of all, each cut to length one: by a plain loop over the examples."""
     trained = [p for p in model.parameters() if p.requires_grad]
     found = []
-    for row in range(ROWS):
+    for row in range(rows):
         one = loss(model, {name: part[row : row + 1] for name, part in batch.items()}).sum()
         gradients = torch.autograd.grad(one, trained, allow_unused=True)
         pairs = zip(gradients, trained, strict=True)
@@ -313,6 +319,17 @@ def medians(*steps: Callable[[], object]) -> list[float]:
     return [median(taken) for taken in times]
 
 
+class Heard(logging.Handler):
+    """Keeps why a model takes the general path."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.said = record.getMessage().partition("slower: ")[2] or self.said
+
+
 def known(name: str) -> tuple[nn.Module, Loss, dict[str, Tensor]]:
     """A model with the loss of its head, and rows."""
     model = build(name)
@@ -330,13 +347,15 @@ def measured(model: nn.Module, loss: Loss, batch: dict[str, Tensor]) -> dict[str
         fallen.append(general.path(*args) is general.by_vmap)
         return before(*args)
 
-    engine.general.written_out = noted
+    engine.general.written_out, heard = noted, Heard()
+    LOG.addHandler(heard)
     try:
         norms, sums = norms_and_sum(model, loss, batch, clipped)
     finally:
         engine.general.written_out = before
+        LOG.removeHandler(heard)
     truth, total = one_by_one(model, loss, batch)
-    ours = torch.cat([part.flatten() for part in sums.values()]).double()
+    ours = flat(sums)
     error = max(float((ours - total).norm() / total.norm()), float(((norms - truth) / truth).abs().max()))
 
     def plain() -> None:
@@ -353,6 +372,7 @@ def measured(model: nn.Module, loss: Loss, batch: dict[str, Tensor]) -> dict[str
         "class": type(model).__name__,
         "parameters": parameters,
         "path": path,
+        "why": heard.said.splitlines()[0] if heard.said else "",
         "error": error,
         "sgd": sgd,
         "ours": mine,
@@ -399,6 +419,10 @@ def table(rows: list[dict[str, Any]], made_by: str, title: str = "Tiny Hugging F
         ratio = row["ours"] / row["sgd"]
         cells = [f"`{row['class']}`", row["parameters"], row["path"], f"{row['error']:.1e}", f"{ratio:.2f}"]
         lines.append(f"| {' | '.join(map(str, [row['model'], *cells]))} |")
+    others = [row for row in good if row["path"] != "rules"]
+    if others:
+        lines += ["", "Why some do not take the rules:", ""]
+        lines += [f"- {row['model']}: {row['why']}" for row in others]
     return "\n".join(lines) + "\n"
 
 
@@ -408,7 +432,7 @@ def main() -> None:
     only = [name for name in asked.parse_args().only.split(",") if name]
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    logging.getLogger("reticent.gradients").setLevel(logging.ERROR)
+    LOG.propagate = False
     import transformers
 
     transformers.logging.set_verbosity(transformers.logging.CRITICAL)

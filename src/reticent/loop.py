@@ -11,6 +11,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from reticent.inside import Randomness, RoundSettings, Task, Vault
+from reticent.inside.kinds import fits
 from reticent.inside.randomness import torch_seeded
 from reticent.inside.store import as_bytes
 from reticent.methods import Method
@@ -40,7 +41,7 @@ class Loop:
             diagnostics.begin(standing.number)
         with vault.round(standing.number), self._known_chance(standing.number):
             now, lasting = method.turned(standing.settings, standing.number), standing.settings
-            if isinstance(method.control, Listening):
+            if fits(method.control, Listening):
                 now = lasting = method.control.listen(now, vault, self.task)
             tried, outcome, remembered = 0, Outcome(kept=False), standing.remembered
             charge = method.charge(now)
@@ -84,7 +85,7 @@ class Loop:
                 before=trial.before,
                 kept=standing.kept,
                 rejections=standing.rejections,
-                coin=float(self.randomness.stream(standing.number, "gate", number).random()),
+                coin=self.randomness.number(standing.number, "gate", number),
             )
             outcome = method.gate.settle(proposal)
             if outcome.kept:
@@ -133,4 +134,4 @@ class Loop:
 
     def _known_chance(self, number: int) -> AbstractContextManager[None]:
         """Dropout and random transforms draw from torch's generator: make it repeatable for this round only."""
-        return torch_seeded(int(self.randomness.stream(number, "model").integers(2**63)))
+        return torch_seeded(self.randomness.whole(number, "model"))

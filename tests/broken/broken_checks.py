@@ -46,6 +46,7 @@ from reticent.gradients import check, gradients_are_own, losses_are_own, norms
 from reticent.gradients.planning import plan_of
 from reticent.gradients.task import LossTask
 from reticent.inside import BestOf, Clip, GradientSum, Poisson, Randomness, RoundSettings
+from reticent.inside.lattice import Lattice
 from reticent.losses import squared_error
 from reticent.methods import Method, dpis, dpsgd, dpsur, plan, sa_dpsgd
 from reticent.models import with_centre, with_statistics
@@ -427,7 +428,8 @@ def normalising_is_paid_for() -> None:
     normalising.standardise(another, empty, 1.0, 4, seed=0, folder=None)
     mean = split_at_centre(model)[1].mean.double() * 10 / 2
     statistics = statistics_of(another).mean.double() * 10
-    first = torch.as_tensor(Randomness.from_seed(0).stream(0, "noise", 0, 0).standard_normal(4))
+    lattice = Lattice.of(sensitivity=1.0, std=1.0, size=4)
+    first = lattice.noised(torch.zeros(4, dtype=torch.float64), Randomness.from_seed(0).at(0, "noise", 0))
     for one, other in ((mean, first), (statistics, first), (mean, statistics)):
         assert not torch.allclose(one, other, atol=0.15)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 
@@ -14,7 +15,8 @@ from reticent.accounting import Gaussian, Ledger, Planned
 from reticent.errors import ReticentError
 from reticent.gradients.forms.outer import Outer
 from reticent.inside import Everyone, GaussianNoise, Randomness, RoundSettings, Sealed, Vault, as_store
-from reticent.inside.lattice import BLOCK, Lattice
+from reticent.inside.lattice import BLOCK, Lattice, _scratch
+from reticent.inside.normals import _radii
 from reticent.methods import dpsgd
 from reticent.run import Run
 
@@ -49,7 +51,10 @@ def streams_cannot_be_computed_back() -> None:
     assert isinstance(stream.bit_generator, AESCounter)
     again = AESCounter(key=0, counter=0)
     again.state = stream.bit_generator.state
-    assert np.array_equal(stream.bit_generator.random_raw(8), again.random_raw(8))
+    words, made = again.random_raw(500), np.empty(500, np.uint64)
+    assert np.array_equal(stream.bit_generator.random_raw(500), words)
+    Randomness.from_seed(0).fill(made, 1, "noise", 2, 3)
+    assert np.array_equal(made, words), "noise is of another generator"
 
 
 def blocks_have_noise_of_their_own() -> None:
@@ -58,6 +63,51 @@ def blocks_have_noise_of_their_own() -> None:
     parts = torch.cat([opened(nothing), opened(nothing, place=1)]).reshape(6, BLOCK)
     apart = torch.corrcoef(parts) - torch.eye(6)
     assert apart.abs().max() < 6 / math.sqrt(BLOCK)
+
+
+def noise_does_not_depend_on_the_threads() -> None:
+    """One thread or three make the same noise, each block from its own stream in memory of its own."""
+    nothing, threads = torch.zeros(5 * BLOCK + 7, dtype=torch.float64), torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        alone = opened(nothing)
+        torch.set_num_threads(3)
+        assert torch.equal(opened(nothing), alone)
+    finally:
+        torch.set_num_threads(threads)
+    assert (alone[-7:] != 0).all(), "the last block has no noise"
+
+
+def pairs_and_parts_are_independent() -> None:
+    """The numbers of a pair, their sizes, their neighbours and the uniform part have nothing in common."""
+    lattice = Lattice.of(sensitivity=1.0, std=1.0, size=BLOCK)
+    words, scratch, noise = _scratch(BLOCK)
+    Randomness.from_seed(0).at(0, "noise", 0).fill(0, words)
+    given = words.copy()
+    dataclasses.replace(lattice, bits=0)._noise(words, scratch, noise)
+    normal = torch.from_numpy(noise.copy())
+    words[:] = given
+    lattice._noise(words, scratch, noise)
+    part = torch.from_numpy(noise) - normal
+    half = BLOCK // 2
+    one, two, (low, high) = normal[:half], normal[half:], part.view(-1, 2).T  # the order in which words are halved
+    rows = [one, two, one.roll(1), part[:half], low, high, one.abs(), two.abs(), part[:half].abs(), high.abs()]
+    angle = torch.atan2(two, one)
+    apart = torch.corrcoef(torch.stack(rows)) - torch.eye(10)
+    turned = torch.corrcoef(torch.stack([angle, one**2 + two**2, low, high])) - torch.eye(4)
+    assert turned.abs().max() < 6 / math.sqrt(half)
+    assert apart.abs().max() < 6 / math.sqrt(half)
+    assert part.abs().max() <= 2 ** (lattice.bits - 1)
+    assert part.std() > 0.2 * 2**lattice.bits
+    assert abs(float((normal / lattice.spread).std()) - 1) < 6 / math.sqrt(BLOCK)
+
+
+def small_words_go_on_in_others() -> None:
+    """The tail has digits of its own: words that begin alike give radii that differ, and none is endless."""
+    radii = np.empty(4)
+    _radii(np.array([0, 0, 5, 5]), np.arange(1, 5, dtype=np.uint64) << np.uint64(61), 1.0, radii)
+    assert np.isfinite(radii).all()
+    assert len(np.unique(radii)) == 4
 
 
 def noise_of_a_device_is_of_each_place() -> None:
@@ -147,6 +197,9 @@ CHECKS: list[Callable[[], None]] = [
     noise_makes_up_for_rounding,
     streams_cannot_be_computed_back,
     blocks_have_noise_of_their_own,
+    noise_does_not_depend_on_the_threads,
+    pairs_and_parts_are_independent,
+    small_words_go_on_in_others,
     noise_of_a_device_is_of_each_place,
     noise_makes_up_for_float32,
     short_factors_are_measured,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from contextlib import nullcontext
 from functools import partial
 from typing import Any
@@ -15,7 +16,9 @@ from broken_mutants import mutant as any_mutant
 
 import reticent.gradients.forms.outer as outer
 import reticent.inside.lattice as lattice
+import reticent.inside.normals as normals
 import reticent.inside.on_device as on_device
+import reticent.inside.randomness as randomness
 import reticent.inside.vault as vault
 from reticent.inside import GaussianNoise, Randomness
 from reticent.inside.lattice import Lattice
@@ -36,7 +39,13 @@ def noise_without_a_lattice(_right: Any) -> Any:
 
 @mutant(Lattice, "_points", checks.no_digit_is_left_below_the_noise)
 def only_the_noise_is_rounded(_right: Any) -> Any:
-    return lambda self, value, rng: value + self.grain * self._noise(rng, np.empty(len(value)))
+    def points(self: Lattice, value: Any, place: Any, block: int, out: Any) -> None:
+        words, scratch, noise = lattice._scratch(len(value))
+        place.fill(block, words)
+        self._noise(words, scratch, noise)
+        out[:] = value + self.grain * noise[: len(value)]
+
+    return points
 
 
 @mutant(Lattice, "of", checks.noise_makes_up_for_rounding)
@@ -56,9 +65,62 @@ def generator_that_can_be_inverted(_right: Any) -> Any:
     return stream
 
 
-@mutant(Randomness, "stream", checks.blocks_have_noise_of_their_own)
+@mutant(Randomness, "fill", checks.blocks_have_noise_of_their_own)
 def one_stream_for_all_blocks(right: Any) -> Any:
-    return lambda self, *place: right(self, *(place[:3] if "noise" in place else place))
+    return lambda self, out, *place: right(self, out, *place[:3])
+
+
+@mutant(Randomness, "fill", checks.noise_does_not_depend_on_the_threads)
+def a_stream_for_each_thread(right: Any) -> Any:
+    return lambda self, out, *place: right(self, out, *place, torch.get_num_threads())
+
+
+@mutant(lattice, "each", checks.noise_does_not_depend_on_the_threads)
+def a_block_is_left_to_nobody(right: Any) -> Any:
+    return lambda count, act: right(max(1, count - 1), act)
+
+
+@mutant(lattice, "_scratch", checks.noise_does_not_depend_on_the_threads)
+def threads_share_their_buffers(right: Any) -> Any:
+    kept: dict[int, Any] = {}
+
+    def scratch(size: int) -> Any:
+        found = kept.setdefault(size, right(size))
+        time.sleep(0.01)  # as a busy machine would have it: others are at work with it meanwhile
+        return found
+
+    return scratch
+
+
+@mutant(normals, "_radii", checks.pairs_and_parts_are_independent)
+def one_radius_for_all_pairs(right: Any) -> Any:
+    def radii(words: Any, spare: Any, spread: float, out: Any) -> None:
+        right(words, spare, spread, out)
+        out[:] = out[0]
+
+    return radii
+
+
+@mutant(normals, "LONG", checks.small_words_go_on_in_others)
+def the_tail_is_coarse(_right: Any) -> Any:
+    return 0
+
+
+@mutant(lattice, "uniform", checks.pairs_and_parts_are_independent)
+def the_uniform_part_is_of_the_angles(_right: Any) -> Any:
+    def uniform(words: Any, bits: int) -> Any:
+        pairs = (len(words) - normals.SPARE) // 3
+        return words[pairs : 2 * pairs].view(np.int32) >> (32 - bits)
+
+    return uniform
+
+
+@mutant(randomness, "fill", checks.streams_cannot_be_computed_back)
+def words_by_a_generator_that_can_be_inverted(_right: Any) -> Any:
+    def fill(out: Any, secret: bytes) -> None:
+        out[:] = np.random.SFC64(int.from_bytes(secret, "little")).random_raw(len(out))
+
+    return fill
 
 
 @mutant(Streams, "key", checks.noise_of_a_device_is_of_each_place)
@@ -83,12 +145,17 @@ def rounding_in_float32_forgotten(_right: Any) -> Any:
 
 @mutant(outer, "by_product", checks.short_factors_are_measured)
 def norms_as_products_of_squares(_right: Any) -> Any:
-    return lambda left, right: outer.squares(left) * outer.squares(right)
+    return lambda left, right: (outer.squares(left) * outer.squares(right), 0.0)
 
 
 @mutant(outer, "_lossy", checks.short_factors_are_measured)
 def lost_squares_are_believed(_right: Any) -> Any:
     return lambda one, _other: torch.zeros_like(one, dtype=torch.bool)
+
+
+@mutant(outer.Outer, "_alone", checks.short_factors_are_measured)
+def lengths_tell_that_nobody_is_lost(_right: Any) -> Any:
+    return lambda self, _narrow, _weights: None
 
 
 @mutant(outer, "_vanishing", checks.short_factors_are_measured)

@@ -120,18 +120,18 @@ def nobody_goes_on_before_the_ledger_is_on_disk() -> None:
         path = Path(place) / "ledger.jsonl"
 
         def job(rank: int) -> bool:
-            written, stream, append = [], Randomness.stream, Journal.append
+            written, fill, append = [], Randomness.fill, Journal.append
 
-            def watched(self: Randomness, *at: Any) -> Any:
+            def watched(self: Randomness, out: Any, *at: Any) -> None:
                 if "noise" in at:
                     written.append(path.exists() and len(read_ledger(path).entries) == 1)
-                return stream(self, *at)
+                fill(self, out, *at)
 
             def slow(self: Journal, line: bytes) -> None:
                 time.sleep(0.5)
                 append(self, line)
 
-            Randomness.stream, Journal.append = watched, slow  # type: ignore[method-assign]  # in a forked process
+            Randomness.fill, Journal.append = watched, slow  # type: ignore[method-assign]  # in a forked process
             told(None if rank else path)
             return bool(written) and all(written)
 

@@ -33,6 +33,8 @@ import people_mutants
 import pytest
 import rank_checks
 import rank_mutants
+import rule_checks
+import rule_mutants
 import view_checks
 import view_mutants
 from broken_mutants import Mutant
@@ -54,6 +56,7 @@ KINDS = (
     (rank_checks, rank_mutants),
     (opacus_checks, opacus_mutants),
     (clip_checks, clip_mutants),
+    (rule_checks, rule_mutants),
     (filter_checks, filter_mutants),
     (layer_checks, layer_mutants),
     (view_checks, view_mutants),

@@ -14,6 +14,7 @@ from reticent.gradients import norms, norms_and_sum, planning, proving
 from reticent.gradients.following import Place
 from reticent.gradients.forms import Dense, Outer
 from reticent.gradients.layouts import Layout
+from reticent.gradients.probes import remember
 from reticent.gradients.registry import RULES, Rule
 from reticent.gradients.rules.linear import linear
 
@@ -169,8 +170,9 @@ class Gated(nn.Module):
         return self.out(x.mean(1)) + self.gate * self.layer(x.transpose(0, 1)).mean((0, 2))[:, None]
 
 
-def test_what_no_weights_reveal_takes_the_general_path_until_it_shows(caplog):
+def test_what_no_weights_reveal_is_good_for_zeros_only_until_it_shows(caplog):
     model, x = Gated(), torch.randn(5, 6, 4)
+    silent = (("linear", ("layer.weight", "layer.bias")), Layout.SECOND)
 
     def ask():
         found = norms_and_sum(model, loss_of, x, clip)
@@ -178,11 +180,51 @@ def test_what_no_weights_reveal_takes_the_general_path_until_it_shows(caplog):
 
     ask()
     [entry] = planning._plans[model].values()
-    assert "prove no rule" in caplog.text
+    assert not caplog.records
+    assert entry.plan.silent == {silent}
     model.gate.fill_(1.0)
-    for _ in range(40):
-        ask()
-    assert entry.plan is not None
+    ask()
+    assert not entry.plan.silent
+    assert silent in entry.plan.proved
+
+
+class Beyond(nn.Module):
+    """One layer counts only for rows beyond 1, and made-up rows lie between 0 and 1."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.out = nn.Linear(4, 4), nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.out(x).mean(1) + ((x - 1).relu() * self.layer(x)).mean((1, 2))[:, None]
+
+
+def test_a_silent_layer_is_not_trusted_with_gradients(monkeypatch):
+    """No made-up row shows that its rule is wrong; the first gradient that is not zero sends it the general way."""
+
+    def wrong(use, input, weight, bias=None):
+        return (forgets_the_bias if len(weight) == 4 else linear)(use, input, weight, bias)
+
+    monkeypatch.setitem(RULES, functional.linear, Rule(wrong))
+    model = Beyond()
+    for _ in range(20):
+        for x in (torch.rand(5, 6, 4), torch.randn(5, 6, 4)):
+            found = norms_and_sum(model, loss_of, x, clip)
+            assert error(found, each_row(model, loss_of, x)) < 1e-5
+    [entry] = planning._plans[model].values()
+    assert entry.plan.silent
+
+
+def test_a_silent_layer_is_looked_at_again_when_it_may_show_more():
+    model, x = Beyond(), torch.randn(5, 6, 4)
+    for _ in range(3):
+        norms_and_sum(model, loss_of, x, clip)
+    [entry] = planning._plans[model].values()
+    assert entry.plan.silent
+    remember(model, 2 * torch.randn(5, 6, 4))
+    for _ in range(20):
+        norms_and_sum(model, loss_of, x, clip)
+    assert not entry.plan.silent
 
 
 def test_a_layer_that_leads_nowhere_costs_no_speed(caplog):

@@ -10,6 +10,7 @@ from gradient_oracle import assert_exact
 from torch import nn
 from torch.nn import functional
 
+from reticent.gradients import norms_and_sum
 from reticent.models.presence import PresenceLinear
 from reticent.models.residual import StandardisedConv2d
 
@@ -143,6 +144,54 @@ class Positions(nn.Module):
         return torch.cat([start, x.tanh()], 1) * torch.linspace(1, 2, x.shape[1] + 1)[:, None]
 
 
+class Kinds(nn.Module):
+    """Tables of which all examples look up the same rows, one of them more than once."""
+
+    def __init__(self, look_up):
+        super().__init__()
+        self.words, self.kinds = nn.Embedding(9, 4), nn.Embedding(3, 4, padding_idx=1)
+        self.look_up = look_up
+
+    def forward(self, tokens):
+        x = self.words(tokens)
+        if self.look_up == "time first":
+            return (x.transpose(0, 1) + self.kinds(torch.arange(x.shape[1])[:, None] % 3)).transpose(0, 1)
+        if self.look_up == "merged":
+            return (x.flatten(0, 1) + self.kinds((torch.arange(x.shape[1]) % 3).repeat(len(x)))).view(x.shape)
+        if self.look_up == "expanded":
+            return x + self.kinds(torch.arange(x.shape[1])[None] % 3).expand_as(x)
+        if self.look_up == "tied":
+            return x + self.words(torch.arange(x.shape[1]))
+        if self.look_up == "one for all":
+            return x + self.kinds(torch.tensor(2))
+        return x + self.kinds(torch.arange(x.shape[1]).expand(x.shape[:2]).contiguous() % 3)
+
+
+class AtRest(nn.Module):
+    """Batch normalisation with statistics that are kept."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm2d(3).eval()
+        self.norm.running_mean.uniform_()
+
+    def forward(self, x):
+        self.norm.eval()
+        return self.norm(x)
+
+
+class Bags(nn.Module):
+    """All words in one list, and where each bag begins."""
+
+    def __init__(self, bags, last, **settings):
+        super().__init__()
+        self.inner, self.bags, self.last = nn.EmbeddingBag(5, 3, include_last_offset=last, **settings), bags, last
+
+    def forward(self, tokens):
+        starts = torch.arange(len(tokens) * self.bags + self.last) * (tokens.shape[1] // self.bags)
+        return self.inner(tokens.flatten(), starts).view(len(tokens), -1)
+
+
 class Lora(nn.Module):
     def __init__(self, merged):
         super().__init__()
@@ -206,6 +255,16 @@ CONVOLUTION = {
     "2d, dilation": (nn.Conv2d(2, 3, 2, dilation=2), images(2, 5, 5)),
     "2d, groups": (nn.Conv2d(4, 6, 3, groups=2), images(4, 5, 5)),
     "2d, depthwise": (nn.Conv2d(4, 8, 3, groups=4, padding=1), images(4, 5, 5)),
+    "2d, depthwise, strides": (nn.Conv2d(4, 4, 3, groups=4, stride=2, padding=(0, 1)), images(4, 6, 7)),
+    "2d, depthwise, dilation": (nn.Conv2d(4, 8, 2, groups=4, dilation=2, padding="same"), images(4, 5, 6)),
+    "2d, depthwise, one place": (nn.Conv2d(4, 8, 2, groups=4, dilation=2, padding=1), images(4, 1, 1)),
+    "1d, depthwise": (nn.Conv1d(3, 3, 4, groups=3, stride=3), images(3, 9)),
+    "3d, depthwise": (nn.Conv3d(2, 2, 2, groups=2), images(2, 3, 4, 3)),
+    "transposed, depthwise": (nn.ConvTranspose2d(3, 3, 3, groups=3, stride=2, padding=1), images(3, 4, 4)),
+    "depthwise, frames": (
+        Merged(nn.Sequential(nn.Conv2d(2, 4, 2, groups=2), nn.Flatten()), minor=False),
+        torch.randn(N, 3, 2, 3, 3),
+    ),
     "2d, same": (nn.Conv2d(2, 3, 4, padding="same"), images(2, 5, 5)),
     "2d, valid": (nn.Conv2d(2, 3, 2, padding="valid"), images(2, 4, 4)),
     "2d, circular": (nn.Conv2d(2, 3, 3, padding=1, padding_mode="circular"), images(2, 5, 5)),
@@ -235,6 +294,7 @@ NORMALISATION = {
     "group norm of vectors": (nn.GroupNorm(2, 6), torch.randn(N, 6)),
     "instance norm": (nn.InstanceNorm2d(3, affine=True), images(3, 4, 4)),
     "used twice": (nn.Sequential(*[nn.GroupNorm(2, 4)] * 2), images(4, 3, 3)),
+    "batch norm at rest": (AtRest(), images(3, 4, 4)),
 }
 TABLES = {
     "embedding": (nn.Embedding(5, 3), torch.randint(5, (N, 6))),
@@ -244,9 +304,21 @@ TABLES = {
     "bag, mean": (nn.EmbeddingBag(5, 3), torch.randint(5, (N, 6))),
     "bag, sum": (nn.EmbeddingBag(5, 3, mode="sum"), torch.randint(5, (N, 6))),
     "bag of shares": (PresenceLinear(5, 3), torch.tensor([[0, 0, 1, 5], [1, 2, 3, 4], [0, 0, 0, 0], [0, 2, 4, 5]])),
+    "bags in one list": (Bags(1, last=False), torch.randint(5, (N, 6))),
+    "several bags in one list": (Bags(3, last=True, mode="sum", padding_idx=2), torch.randint(5, (N, 6))),
     "bag with padding": (nn.EmbeddingBag(5, 3, padding_idx=1), torch.randint(5, (N, 6))),
     "places and expanded token": (Positions("expand"), torch.randint(9, (N, 5))),
     "places and repeated token": (Positions("repeat"), torch.randint(9, (N, 5))),
+    "by brackets": (Function(lambda p, i: p.w[i].tanh(), w=(5, 3)), torch.randint(-5, 5, (N, 6))),
+    "by brackets, one each": (Function(lambda p, i: p.w[i], w=(5, 3)), torch.randint(5, (N,))),
+    "by name": (
+        Function(lambda p, i: p.w.index_select(0, i.flatten()).view(len(i), 18), w=(5, 3)),
+        torch.randint(5, (N, 6)),
+    ),
+    **{
+        f"the same rows for all, {how}": (Kinds(how), torch.randint(9, (N, 5)))
+        for how in ("for each", "time first", "merged", "tied", "expanded", "one for all")
+    },
 }
 RECURRENT = {
     "LSTM": (nn.LSTM(3, 4, batch_first=True), torch.randn(N, 5, 3)),
@@ -294,6 +366,41 @@ ATTENTION = {
         torch.randn(N, 5, 8),
     ),
     "encoder layer, time first": (TimeMajor(nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0)), torch.randn(N, 5, 8)),
+    "one more key and value": (SelfAttend(False, add_bias_kv=True), torch.randn(N, 5, 8)),
+    "one more key, and zeros": (
+        SelfAttend(True, mask=torch.ones(5, 5).triu(1).bool(), add_bias_kv=True, add_zero_attn=True),
+        torch.randn(N, 5, 8),
+    ),
+    "zeros to attend to": (
+        Attend(batch_first=True, add_zero_attn=True, kdim=5, vdim=6),
+        (torch.randn(N, 3, 8), torch.randn(N, 5, 5), torch.randn(N, 5, 6)),
+    ),
+    "bias for each pair": (
+        Function(lambda p, x: functional.scaled_dot_product_attention(x, x, x, p.w), w=(1, 2, 5, 5)),
+        torch.randn(N, 2, 5, 3),
+    ),
+    "bias from a table": (
+        Function(
+            lambda p, x: functional.scaled_dot_product_attention(
+                x, x, x, attn_mask=functional.embedding(torch.arange(25).view(5, 5) % 7, p.w).permute(2, 0, 1)[None]
+            ),
+            w=(7, 2),
+        ),
+        torch.randn(N, 2, 5, 3),
+    ),
+    "bias in windows": (
+        Function(
+            lambda p, x: functional.scaled_dot_product_attention(
+                x.flatten(0, 1), x.flatten(0, 1), x.flatten(0, 1), p.w
+            ).view(x.shape),
+            w=(1, 2, 5, 5),
+        ),
+        torch.randn(N, 3, 2, 5, 3),
+    ),
+    "learned queries": (
+        Function(lambda p, x: functional.scaled_dot_product_attention(p.w, x, x, None, 0.0), w=(1, 2, 4, 3)),
+        torch.randn(N, 2, 5, 3),
+    ),
     "decoder layer": (
         nn.TransformerDecoderLayer(8, 2, 16, dropout=0.0, batch_first=True),
         (torch.randn(N, 3, 8), torch.randn(N, 5, 8)),
@@ -326,3 +433,18 @@ def test_a_rule_gives_what_single_examples_give(name, caplog):
     with caplog.at_level(logging.WARNING):
         assert_exact(*ALL[name])
     assert not caplog.records
+
+
+def test_rows_by_the_place_in_the_batch_have_no_rule(caplog):
+    """What an example looks up would depend on who stands before it."""
+
+    class Ranked(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = nn.Embedding(9, 3)
+
+        def forward(self, x):
+            return x + self.table(torch.arange(len(x)))
+
+    norms_and_sum(Ranked(), lambda model, x: model(x).square().sum(1), torch.randn(N, 3), lambda norms: 1 / norms)
+    assert "not the same for all examples" in caplog.text

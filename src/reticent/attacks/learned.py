@@ -1,4 +1,7 @@
-"""Learned attacks: a classifier that tells members from non-members by what the model shows of them."""
+"""Learned attacks: a classifier that tells members from non-members by what the model shows of them.
+
+scikit-learn is loaded where it is used: it takes a second that audits need not wait.
+"""
 
 # mypy: untyped-calls-exclude=sklearn
 
@@ -10,12 +13,6 @@ from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import StratifiedKFold
-from sklearn.neural_network import MLPClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from reticent.attacks.intervals import Floats
 from reticent.attacks.metrics import Scores
@@ -41,13 +38,21 @@ class Classifier(Protocol):
 def make_learner(kind: Learner, seed: int, trees: int = 200) -> Classifier:
     """A fresh classifier: a small network on standardised features, or a forest."""
     if kind == "forest":
+        from sklearn.ensemble import RandomForestClassifier
+
         return RandomForestClassifier(trees, min_samples_leaf=5, random_state=seed)
+    from sklearn.neural_network import MLPClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
     network = MLPClassifier((64,), max_iter=EPOCHS, alpha=0.01, random_state=seed)
     standardised: Classifier = make_pipeline(StandardScaler(), network)
     return standardised
 
 
 def _fit(learner: Classifier, features: Floats, keep: Bools) -> Classifier:
+    from sklearn.exceptions import ConvergenceWarning
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the number of epochs is fixed, not searched
         learner.fit(features, keep)
@@ -96,6 +101,8 @@ def cross_fitted(
     """
     if min(keep.sum(), (~keep).sum()) < folds:
         raise SettingError(f"cross-fitting in {folds} folds needs {folds} members and {folds} non-members")
+    from sklearn.model_selection import StratifiedKFold
+
     scores = np.empty(len(keep))
     for fitted, judged in StratifiedKFold(folds, shuffle=True, random_state=seed).split(features, keep):
         learner = _fit(make_learner(kind, seed, trees), features[fitted], keep[fitted])

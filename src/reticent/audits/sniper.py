@@ -8,7 +8,6 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
 
 from reticent.attacks.intervals import Floats, rate_at_least, rate_at_most
 
@@ -54,6 +53,8 @@ def _rows(outputs: Floats) -> Floats:
 
 
 def _learn(one: Floats, other: Floats) -> Callable[[Floats], Floats]:
+    from sklearn.linear_model import LogisticRegression
+
     learner = LogisticRegression(max_iter=1000)
     learner.fit(np.concatenate([one, other]), np.arange(len(one) + len(other)) < len(one))
     return lambda rows: np.asarray(learner.decision_function(rows), dtype=np.float64)

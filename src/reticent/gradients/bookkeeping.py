@@ -18,9 +18,11 @@ from reticent.gradients.forms.dense import columns
 from reticent.gradients.grouped import Grouped
 from reticent.gradients.hidden import refuse_hidden
 from reticent.gradients.layouts import Layout
+from reticent.gradients.recomputing import nothing_recomputed
 from reticent.gradients.registry import RULES
 from reticent.gradients.tape import NoRule, Site, SitePlan, Tape
 from reticent.gradients.task import LossTask
+from reticent.gradients.telling import told
 from reticent.gradients.uses import Forms, Use
 
 
@@ -31,14 +33,22 @@ class Books(Tape):
         super().__init__(parameters, n, plan)
         self._grouped = grouped
         self._pending: Counter[int] = Counter()
+        self._counted: tuple[int, set[int]] = 0, set()
         self._uses: dict[int, list[Form]] = {}
         self._forms: dict[int, Form] = {}
         self._squares: dict[int, Tensor] = {}
 
+    def tell(self, func: Function, own: Tensor) -> object:
+        self.told = True
+        return told(func, own)
+
     def use(self, site: Site, layout: Layout, func: Function, args: Args, kwargs: Kwargs) -> object:
-        if (site, layout) not in self.plan.proved:
+        if (site, layout) in self.plan.proved:
+            return RULES[func].run(Use(self, site, layout), *args, **kwargs)
+        idle, silent = (site, layout) in self.plan.idle, (site, layout) in self.plan.silent
+        if not idle and not silent:
             raise NoRule(site, f"not proved with the examples on {layout.value}")
-        return RULES[func].run(Use(self, site, layout), *args, **kwargs)
+        return RULES[func].run(Use(self, site, layout, silent=silent, idle=idle and not silent), *args, **kwargs)
 
     def expect(self, values: Iterable[Tensor | None]) -> None:
         """Note that the backward pass will bring one form for each followed value."""
@@ -46,15 +56,27 @@ class Books(Tape):
 
     def receive(self, forms: Forms) -> None:
         """Take forms from a rule; a parameter is measured as soon as all its uses are in."""
-        shared = {id(root) for _, roots in self.roots.values() for root in roots}
         for value, form in forms:
-            key = id(value)
-            if not self.follows(value):
-                continue
-            self._uses.setdefault(key, []).append(form)
-            self._pending[key] -= 1
-            if not self._pending[key] and key not in self.roots and key not in shared:
-                self._measure(key)
+            if self.follows(value):
+                self._uses.setdefault(id(value), []).append(form)
+                self._arrived(id(value))
+
+    def pass_over(self, values: Iterable[Tensor | None]) -> None:
+        """Take it that a use of these values adds nothing."""
+        for value in values:
+            if self.follows(value):
+                self._arrived(id(value))
+
+    def _arrived(self, key: int) -> None:
+        self._pending[key] -= 1
+        if not self._pending[key] and key in self._uses and key not in self.roots and key not in self._shared():
+            self._measure(key)
+
+    def _shared(self) -> set[int]:
+        """Parameters that other followed tensors are made from."""
+        if len(self.roots) != self._counted[0]:
+            self._counted = len(self.roots), {id(root) for _, roots in self.roots.values() for root in roots}
+        return self._counted[1]
 
     def _joined(self, key: int) -> Form:
         form, *others = self._uses.pop(key)
@@ -80,6 +102,7 @@ class Books(Tape):
         self._uses.clear()
         self._forms.clear()
         self.roots.clear()
+        self.looked_up.clear()
 
     def held_bytes(self) -> int:
         """Say how much memory the forms keep until the weights are known."""
@@ -122,8 +145,13 @@ def books_of(
     with plan.scratch.in_use():
         try:
             examples = books.begin(batch)
-            with torch.enable_grad(), books:
-                losses = task.losses(examples, books.n)
+            with torch.enable_grad(), nothing_recomputed(), books:
+                try:
+                    losses = task.losses(examples, books.n)
+                except TypeError as odd:
+                    if not books.told:
+                        raise
+                    raise NoRule(("a number of all examples", ()), str(odd)) from None
             refuse_hidden(losses, task.parameters)
             books.end(losses)
             total = losses.sum() if counted is None else losses[counted.to(losses.device)].sum()

@@ -38,7 +38,7 @@ MOST_REASONS = 16
 
 @dataclass(eq=False)
 class _Entry:
-    """The plan of a task, or none, and when to look for one again where gradients of zero hid the proof."""
+    """The plan of a task, or none, and when to look for one again where gradients of zero hid a proof."""
 
     plan: SitePlan | None
     hidden: bool
@@ -48,7 +48,9 @@ class _Entry:
     def due(self) -> bool:
         """Say whether to look again: after 16, 32, 64... questions."""
         self.asked += 1
-        if self.plan is not None or not self.hidden or self.asked < self.next_look:
+        plan = self.plan
+        hidden = self.hidden if plan is None else bool(plan.silent and plan.hopeless)
+        if not hidden or self.asked < self.next_look:
             return False
         self.next_look *= 2
         return True
@@ -81,8 +83,10 @@ def plan_of(task: LossTask, batch: Batch) -> SitePlan | None:
     if entry is None:
         entry = plans[key] = _planned(task, batch, SitePlan(), loud=True)
     elif entry.due():
-        again = _planned(task, batch, SitePlan(), loud=False)
-        entry.plan, entry.hidden = again.plan, again.hidden
+        again = _planned(task, batch, entry.plan or SitePlan(), loud=False)
+        entry.plan, entry.hidden = again.plan or entry.plan, again.hidden
+        if entry.plan is not None:
+            entry.plan.hopeless.clear()
     return entry.plan
 
 
@@ -102,18 +106,19 @@ def _planned(task: LossTask, batch: Batch, before: SitePlan, *, loud: bool) -> _
     with undisturbed(task.model):
         try:
             plan, rows = _proved(task, batch)
+            give_back_freed_pages()
+            at_once = _examples_at_once(task, rows, plan)
         except ModelError:
             raise
         except Exception as reason:  # whatever a model does that cannot be followed, the general path can, or says why
             if loud:
                 log.warning("%s takes the general path, exact but slower: %s", type(task.model).__name__, reason)
             return _Entry(None, isinstance(reason, Unseen))
-        give_back_freed_pages()
-        at_once = _examples_at_once(task, rows, plan)
         together = replace(
             plan,
             proved=plan.proved | before.proved,
-            idle=(plan.idle | before.idle) - {site for site, _ in plan.proved if site not in plan.idle},
+            idle=(plan.idle | before.idle) - plan.proved - before.proved,
+            silent=(plan.silent | before.silent) - plan.proved - before.proved,
             ambient={**before.ambient, **plan.ambient},
             hopeless=before.hopeless,
             at_once=at_once,
@@ -125,23 +130,27 @@ def _proved(task: LossTask, batch: Batch) -> tuple[SitePlan, Batch]:
     """The plan, and the rows it was proved on: with the weights as they are, or else with others.
 
     Weights of zero hide a wrong rule, and a proof that compares zero with zero proves nothing of the steps to come.
+    Where all that was tried shows zeros somewhere, the rest is proved, and there nothing but zeros is taken.
     """
     reasons: list[Exception] = []
-    for rows in probes(task.model, batch, PROBED):
-        for nudge in (False, True):
-            with other_weights(task.parameters) if nudge else nullcontext():
-                try:
-                    plan = surveyed(task, rows)
-                    prove(task, rows, plan)
-                    return plan, rows
-                except Unseen as hidden:
-                    reasons.append(hidden)
-                except ModelError:
-                    raise
-                except Exception as reason:
-                    undo_attempt()
-                    reasons.insert(0, reason)
-                    break  # other weights would not help, other rows may
+    for silence in (False, True):
+        for rows in probes(task.model, batch, PROBED):
+            for nudge in (True,) if silence else (False, True):
+                with other_weights(task.parameters) if nudge else nullcontext():
+                    try:
+                        plan = surveyed(task, rows, silence=silence)
+                        prove(task, rows, plan)
+                        return plan, rows
+                    except Unseen as hidden:
+                        reasons.append(hidden)
+                    except ModelError:
+                        raise
+                    except Exception as reason:
+                        undo_attempt()
+                        reasons.insert(0, reason)
+                        break  # other weights would not help, other rows may
+        if not any(isinstance(reason, Unseen) for reason in reasons):
+            break
     raise reasons[-1] if all(isinstance(reason, Unseen) for reason in reasons) else reasons[0]
 
 
@@ -173,4 +182,6 @@ def _examples_at_once(task: LossTask, rows: Batch, plan: SitePlan) -> int:
     ):
         each = (sum(kept.values()) + books.held_bytes()) // size(rows)
     each = max(1, each)
+    if plan.spared and each > MOST:
+        raise NoRule(("checkpoint", ()), "one example keeps too much where nothing is calculated again")
     return max(KEPT // each, min(WORTH_A_PASS, MOST // each), 1)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from reticent.gradients.batches import Batch
 from reticent.gradients.bookkeeping import books_of
 from reticent.gradients.general import Gradients, gradients_of
+from reticent.gradients.recomputing import nothing_recomputed
 from reticent.gradients.tape import NoRule, SitePlan
 from reticent.gradients.task import LossTask
 
@@ -44,7 +45,7 @@ def _different(norms: Tensor, first: int = 1) -> Tensor:
 
 def _one_backward_each(task: LossTask, batch: Batch) -> tuple[Tensor, Gradients]:
     """Norms and the weighted sum, with no more than one example's gradient in memory at a time."""
-    with torch.enable_grad():
+    with torch.enable_grad(), nothing_recomputed():
         losses = task.losses(batch)
     sums = {name: torch.zeros_like(parameter) for name, parameter in task.parameters.items()}
 

@@ -11,8 +11,10 @@ from reticent.gradients.batches import Batch, size
 from reticent.gradients.following import Args, Function, Kwargs
 from reticent.gradients.hidden import refuse_hidden
 from reticent.gradients.layouts import Layout
-from reticent.gradients.tape import NoRule, Site, SitePlan, Tape
+from reticent.gradients.recomputing import nothing_recomputed
+from reticent.gradients.tape import NoRule, Pair, Site, SitePlan, Tape
 from reticent.gradients.task import LossTask
+from reticent.gradients.telling import told
 
 
 class Unseen(NoRule):
@@ -27,15 +29,19 @@ class Survey(Tape):
 
     def __init__(self, parameters: Mapping[str, nn.Parameter], n: int, plan: SitePlan):
         super().__init__(parameters, n, plan, curious=True)
-        self.sites: set[tuple[Site, Layout]] = set()
-        self.shown: dict[Site, bool] = {}
+        self.sites: set[Pair] = set()
+        self.shown: dict[Pair, bool] = {}
+
+    def tell(self, func: Function, own: Tensor) -> object:
+        self.told = True
+        return told(func, own)
 
     def use(self, site: Site, layout: Layout, func: Function, args: Args, kwargs: Kwargs) -> object:
         self.sites.add((site, layout))
         plain = [self.plain(value) for value in args]
-        return self._watched(site, func(*plain, **{key: self.plain(value) for key, value in kwargs.items()}))
+        return self._watched((site, layout), func(*plain, **{key: self.plain(value) for key, value in kwargs.items()}))
 
-    def _watched(self, site: Site, result: object) -> object:
+    def _watched(self, site: Pair, result: object) -> object:
         if isinstance(result, tuple):
             return tuple(self._watched(site, value) for value in result)
 
@@ -45,18 +51,18 @@ class Survey(Tape):
         return self.tap(result, show) if isinstance(result, Tensor) and result.is_floating_point() else result
 
 
-def surveyed(task: LossTask, rows: Batch) -> SitePlan:
-    """Find the uses of parameters; what is all zero is refused, what leads nowhere noted."""
+def surveyed(task: LossTask, rows: Batch, *, silence: bool = False) -> SitePlan:
+    """Find the uses of parameters; what leads nowhere is noted, what is all zero refused, or noted for its silence."""
     plan = SitePlan(ambient={id(parameter): parameter for parameter in task.parameters.values()})
     survey = Survey(task.parameters, size(rows), plan)
     examples = survey.begin(rows)
-    with torch.enable_grad(), survey:
+    with torch.enable_grad(), nothing_recomputed() as kept, survey:
         losses = task.losses(examples)
     refuse_hidden(losses, task.parameters)
     survey.end(losses)
     torch.autograd.grad(losses.sum(), survey.anchor, allow_unused=True)
-    for site, told in survey.shown.items():
-        if not told:
-            raise Unseen(site)
-    idle = frozenset(site for site, _ in survey.sites if site not in survey.shown)
-    return SitePlan(frozenset(survey.sites), idle, plan.ambient)
+    silent = frozenset(site for site, told in survey.shown.items() if not told)
+    if silent and (not silence or len(silent) == len(survey.shown)):
+        raise Unseen(min(site for site, _ in silent))
+    idle = frozenset(survey.sites - survey.shown.keys())
+    return SitePlan(frozenset(survey.sites) - idle - silent, idle, silent, plan.ambient, spared=kept.met)

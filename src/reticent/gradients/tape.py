@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from reticent.gradients.batches import Batch, map_tensors
 from reticent.gradients.following import ABOUT_SHAPES, Args, Function, Kwargs, NotFollowed, Place, Whose
+from reticent.gradients.following.follower import given
 from reticent.gradients.layouts import Layout
 from reticent.gradients.registry import RULES
 from reticent.gradients.scratch import Scratch
 
 # Where parameters are used: the function's name, and the names of the parameters it was given.
 Site: TypeAlias = tuple[str, tuple[str, ...]]
+# A site with the place of the examples there, which is what a proof is about.
+Pair: TypeAlias = tuple[Site, Layout]
 T = TypeVar("T")
+
+
+class LookedUp(NamedTuple):
+    """Rows of a table of parameters, in an order that is nobody's."""
+
+    table: Tensor
+    which: Tensor
+    padding: int | None
 
 
 class NoRule(Exception):  # noqa: N818 - not a mistake: the general path takes over
@@ -33,10 +47,15 @@ class NoRule(Exception):  # noqa: N818 - not a mistake: the general path takes o
 class SitePlan:
     """What was proved of a model before its passes, and how to run it; where the examples are, each pass finds anew."""
 
-    proved: frozenset[tuple[Site, Layout]] = frozenset()
-    idle: frozenset[Site] = frozenset()
+    proved: frozenset[Pair] = frozenset()
+    """Sites that gradients came to, with where the examples were: `prove` compares what became of them."""
+    idle: frozenset[Pair] = frozenset()
     """Sites whose output led nowhere, so that nothing was proved there."""
+    silent: frozenset[Pair] = frozenset()
+    """Sites that only gradients of zero came to, so that nothing was proved there: good for zeros only."""
     ambient: dict[int, Tensor] = field(default_factory=dict)
+    spared: bool = False
+    """Whether the model asks for parts of it to be calculated again instead of kept."""
     channels_last: bool = False
     at_once: int = 1
     scratch: Scratch = field(default_factory=Scratch)
@@ -71,6 +90,9 @@ def tapped(value: Tensor, anchor: Tensor, show: Callable[[Tensor], None]) -> Ten
     return Tap.apply(value, anchor, show)  # type: ignore[no-any-return,no-untyped-call]
 
 
+_TELLING = {Tensor.item, Tensor.__bool__}
+
+
 class Tape(TorchFunctionMode, ABC):
     """Sees each torch function, where the examples go in it, and whether it is given a trainable parameter.
 
@@ -81,11 +103,25 @@ class Tape(TorchFunctionMode, ABC):
         super().__init__()
         self.n = n
         self.plan = plan
+        self._eager = ExitStack()
         self.whose = Whose(n, plan.ambient, curious=curious)
         self.anchor = torch.zeros((), requires_grad=True)
         self._names = {id(parameter): name for name, parameter in parameters.items()}
         self.roots: dict[int, tuple[Tensor, list[nn.Parameter]]] = {}
+        self.told = False
+        """Whether something of all examples together was asked, and answered."""
+        self.looked_up: dict[int, LookedUp] = {}
         self._parameters = {id(parameter): parameter for parameter in parameters.values()}
+
+    def __enter__(self) -> Self:
+        """Watch from now on; what was compiled runs as it was written, since fused functions cannot be followed."""
+        if "torch._dynamo" in sys.modules:
+            self._eager.enter_context(torch.compiler.set_stance("force_eager"))
+        return super().__enter__()  # type: ignore[no-any-return,no-untyped-call]
+
+    def __exit__(self, *failure: Any) -> None:
+        super().__exit__(*failure)  # type: ignore[no-untyped-call]
+        self._eager.close()
 
     def begin(self, batch: Batch) -> Batch:
         """Give the batch as the pass must see it, so that its examples are followed."""
@@ -121,6 +157,8 @@ class Tape(TorchFunctionMode, ABC):
         if func in ABOUT_SHAPES:
             return func(*args, **kwargs)
         followed = [value for value in _values(args, kwargs) if id(value) in self._names]
+        if func in _TELLING and (own := self.whose.alone(args[0])) is not None:
+            return self.tell(func, own)
         try:
             if followed:
                 return self._with_parameters(self._site(func, followed), func, args, kwargs)
@@ -158,6 +196,10 @@ class Tape(TorchFunctionMode, ABC):
         return result
 
     @abstractmethod
+    def tell(self, func: Function, own: Tensor) -> object:
+        """Answer a question about all examples together, of which `own` is what each alone would say."""
+
+    @abstractmethod
     def use(self, site: Site, layout: Layout, func: Function, args: Args, kwargs: Kwargs) -> object:
         """Answer a call that uses parameters on examples."""
 
@@ -174,8 +216,18 @@ class Tape(TorchFunctionMode, ABC):
             if isinstance(value, Tensor) and value.requires_grad and not self.follows(value):
                 self.roots[id(value)] = (value, list(roots.values()))
                 self._names[id(value)] = site[1][0]
+        if func is functional.embedding:
+            self._note_rows(result, args, kwargs)
         self.whose.mark(result, None, args[0] if args else None)
         return result
+
+    def _note_rows(self, result: object, args: Args, kwargs: Kwargs) -> None:
+        index, table, padding, longest, _, by_count = (
+            given(args, kwargs, i, name)
+            for i, name in enumerate(("input", "weight", "padding_idx", "max_norm", "", "scale_grad_by_freq"))
+        )
+        if longest is None and not by_count and isinstance(index, Tensor) and isinstance(table, Tensor):
+            self.looked_up[id(result)] = LookedUp(table, index, padding if isinstance(padding, int) else None)
 
     def _roots_of(self, value: Tensor) -> list[nn.Parameter]:
         return self.roots[id(value)][1] if id(value) in self.roots else [self._parameters[id(value)]]

@@ -11,10 +11,16 @@ from torch import Tensor
 from reticent.gradients.following import Packed, Whose
 from reticent.gradients.forms import Form
 from reticent.gradients.layouts import Layout
-from reticent.gradients.tape import NoRule, Site, SitePlan
+from reticent.gradients.tape import LookedUp, NoRule, Site, SitePlan
 
 T = TypeVar("T")
 Forms: TypeAlias = Iterator[tuple[Tensor | None, Form]]
+
+_SILENT = "its gradients were zero when the model was planned, so that its rule is not proved"
+
+
+def _nothing(gradient: Tensor) -> bool:
+    return not bool(gradient.any())
 
 
 class Collector(Protocol):
@@ -24,32 +30,39 @@ class Collector(Protocol):
     anchor: Tensor
     plan: SitePlan
     whose: Whose
+    looked_up: dict[int, LookedUp]
 
     def follows(self, value: object) -> bool: ...
     def plain(self, value: T) -> T: ...
     def tap(self, value: Tensor, show: Callable[[Tensor], None]) -> Tensor: ...
     def expect(self, values: Iterable[Tensor | None]) -> None: ...
     def receive(self, forms: Forms) -> None: ...
+    def pass_over(self, values: Iterable[Tensor | None]) -> None: ...
 
 
 class Use:
     """One use of parameters on examples, as a rule sees it."""
 
-    def __init__(self, books: Collector, site: Site, layout: Layout):
+    def __init__(self, books: Collector, site: Site, layout: Layout, *, silent: bool = False, idle: bool = False):
         self.n = books.n
         self.anchor = books.anchor
         self.channels_last = books.plan.channels_last
         self.site = site
         self.layout = layout
         self._books = books
+        self._silent, self._idle = silent, idle
 
     def at(self, layout: Layout) -> Use:
         """Give the same use for a function that itself says where the examples are."""
-        return Use(self._books, self.site, layout)
+        return Use(self._books, self.site, layout, silent=self._silent, idle=self._idle)
 
     def wants(self, value: object) -> bool:
         """Say whether a value's gradient is asked for."""
         return self._books.follows(value)
+
+    def looked_up(self, value: Tensor) -> LookedUp | None:
+        """Say which rows of which table a value is, if it is nothing else."""
+        return self._books.looked_up.get(id(value))
 
     def plain(self, value: T) -> T:
         """Give a parameter's value without its history."""
@@ -74,11 +87,17 @@ class Use:
         saved: Iterable[Tensor] = (),
     ) -> Tensor:
         """Have `forms` called with the value's gradient, to yield a form for each of the parameters `given`."""
+        given = tuple(given)
         self._books.expect(given)
         versions = [(tensor, tensor._version) for tensor in saved]
 
         def show(gradient: Tensor) -> None:
             self._refuse_idle()
+            if self._silent:
+                if not _nothing(gradient):
+                    raise self.refuse(_SILENT)
+                self._books.pass_over(given)
+                return
             if any(tensor._version != version for tensor, version in versions):
                 raise self.refuse("its input is changed in place before the gradient is taken")
             self._books.receive(forms(gradient))
@@ -92,6 +111,8 @@ class Use:
     def collect(self, forms: Forms) -> None:
         """Hand in forms of which no tap sees the gradient."""
         self._refuse_idle()
+        if self._silent:
+            raise self.refuse(_SILENT)
         self._books.receive(forms)
 
     def order(self, packed: Tensor) -> Tensor:
@@ -102,7 +123,7 @@ class Use:
         return torch.arange(self.n) if where.order is None else where.order
 
     def _refuse_idle(self) -> None:
-        if self.site in self._books.plan.idle:
+        if self._idle:
             raise self.refuse("it led nowhere when the model was planned, so that its rule is not proved")
 
     def refuse(self, why: str) -> NoRule:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from reticent.errors import ReticentError
 from reticent.gradients.batches import chosen, size, tensors
 from reticent.inside.drawn import Drawn
+from reticent.inside.kinds import fits
 from reticent.inside.queries import Parted, Query
 from reticent.inside.store import Batch
 from reticent.inside.task import Loss, Task
@@ -47,7 +48,7 @@ def carefully(query: Query, drawn: Drawn, guard: Watch = nullcontext) -> Tensor:
 
 def _answer(query: Query, drawn: Drawn) -> Tensor:
     """What may be added up over the parts of a draw."""
-    return query.part(drawn) if isinstance(query, Parted) else query.answer(drawn)
+    return query.part(drawn) if fits(query, Parted) else query.answer(drawn)
 
 
 @dataclass(frozen=True, eq=False)

@@ -91,6 +91,6 @@ def as_rows(part: Tensor) -> NDArray[np.uint8]:
 def _sealed(rows: Store, index: NDArray[np.int64], randomness: Randomness) -> str:
     """A keyed fingerprint of these, one after the other; chance in a dataset falls alike on all ranks."""
     parts = np.array_split(index, -(-len(index) // rows.at_once))
-    with torch_seeded(int(randomness.stream("compare", "chance").integers(2**63))):
+    with torch_seeded(randomness.whole("compare", "chance")):
         seals = [randomness.seal(*map(as_bytes, leaves(rows.take(part)))).encode() for part in parts]
     return randomness.seal(str(len(index)).encode(), *seals)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ class Drawn:
     """
 
     draw: Draw
-    rng: np.random.Generator
+    _rng: np.random.Generator | Callable[[], np.random.Generator]
     memory: dict[str, Tensor]
     _store: Store = field(repr=False)
     _device: Device = "cpu"
@@ -37,6 +38,11 @@ class Drawn:
     """Which views of each example are looked at, instead of the example alone."""
     _secret: int = field(default=0, repr=False)
     """What the views of this round follow from."""
+
+    @cached_property
+    def rng(self) -> np.random.Generator:
+        """Randomness of this share; few queries need any, so it is made when it is asked for."""
+        return self._rng() if callable(self._rng) else self._rng
 
     @property
     def population(self) -> int:

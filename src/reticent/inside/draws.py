@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -29,6 +29,10 @@ class Draw:
     def amplify(self, event: Event) -> Event:
         """What `event` becomes on a draw like this one."""
         return self.sampler.amplify(event, self.settings)
+
+    def only(self, place: slice) -> Draw:
+        """A part of those who take part."""
+        return replace(self, _index=self._index[place])
 
 
 class Sampler(Protocol):

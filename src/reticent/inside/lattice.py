@@ -16,12 +16,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from reticent.errors import SettingError
+from reticent.inside.cipher import Words
+from reticent.inside.cores import each
+from reticent.inside.normals import normals, uniform, words_for
 from reticent.inside.on_device import grains, made_there
 from reticent.inside.randomness import Streams
 from reticent.inside.ranks import BLOCK
 
 LAW = (
-    "noise is normal on a lattice up to the 52 bits of its generator, which may add 2^-42 to epsilon for each number "
+    "noise is normal on a lattice up to the 53 bits of its arithmetic, which may add 2^-40 to epsilon for each number "
     "released and is not counted"
 )
 """What every guarantee says of it."""
@@ -33,7 +36,7 @@ ROUNDING = 1e-6
 """Rounding to grains moves an answer by at most this share of its sensitivity, unless the noise is huge."""
 
 FINEST = 2.0**38
-"""The most grains to a standard deviation: normals have 52 bits, and grains must be far coarser than those."""
+"""The most grains to a standard deviation: normals have 53 bits, and grains must be far coarser than those."""
 
 REACH = 2.0**51
 """Answers are cut at so many grains, far beyond any sum; with the noise they stay whole in float64."""
@@ -77,15 +80,19 @@ class Lattice:
     def noised(self, value: Tensor, place: Streams) -> Tensor:
         """The answer on the lattice, with noise; back in its own type, which is post-processing.
 
-        Each rank makes the noise of the blocks that it holds of the answer, and all get the whole.
+        Each rank makes the noise of the blocks that it holds of the answer, by all its threads, and all get the whole.
         """
         if made_there(value.device):
             return self.noised_there(value, place)
         flat = value.detach().cpu().reshape(-1).numpy()
         out, here = np.empty_like(flat), place.ranks.mine(len(flat))
-        for start in range(here.start, here.stop, BLOCK):
+
+        def block(number: int) -> None:
+            start = here.start + number * BLOCK
             part = slice(start, min(start + BLOCK, here.stop))
-            out[part] = self._points(flat[part], place.stream(start // BLOCK))
+            self._points(flat[part], place, start // BLOCK, out[part])
+
+        each(math.ceil((here.stop - here.start) / BLOCK), block)
         return place.ranks.whole(torch.from_numpy(out).reshape(value.shape).to(value.device))
 
     def noised_there(self, value: Tensor, place: Streams) -> Tensor:
@@ -101,26 +108,27 @@ class Lattice:
             out[start : start + len(part)] = whole.add_(noise).mul_(self.grain)
         return place.ranks.whole(out.reshape(value.shape))
 
-    def _points(self, value: NDArray[Any], rng: np.random.Generator) -> NDArray[np.float64]:
-        whole, noise = _scratch(len(value))
+    def _points(self, value: NDArray[Any], place: Streams, block: int, out: NDArray[Any]) -> None:
+        """The noisy points of a block."""
+        words, whole, noise = _scratch(len(value))
+        place.fill(block, words)
+        self._noise(words, whole, noise)
+        whole = whole[: len(value)]
         np.copyto(whole, value)
         whole *= 1 / self.grain  # exact: a power of two
         np.rint(whole, out=whole)
         np.clip(whole, -REACH, REACH, out=whole)
-        whole += self._noise(rng, noise)
+        whole += noise[: len(value)]
         whole *= self.grain
-        return whole
+        np.copyto(out, whole, casting="same_kind")
 
-    def _noise(self, rng: np.random.Generator, noise: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _noise(self, words: Words, scratch: NDArray[np.float64], noise: NDArray[np.float64]) -> None:
         """Whole grains of noise."""
-        rng.standard_normal(out=noise)
-        noise *= self.spread
+        normals(words, self.spread, scratch, noise)
         np.rint(noise, out=noise)
         if self.bits:
-            words = rng.bit_generator.random_raw((len(noise) + 1) // 2).view(np.int32)[: len(noise)]
-            words >>= 32 - self.bits
-            noise += words
-        return noise
+            np.copyto(scratch, uniform(words, self.bits))
+            noise += scratch
 
 
 def _power_of_two(most: float) -> float:
@@ -131,9 +139,9 @@ def _power_of_two(most: float) -> float:
 _KEPT = threading.local()
 
 
-def _scratch(size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Two buffers of a block that stay in cache: fresh pages would cost as much as the arithmetic."""
-    if not hasattr(_KEPT, "pair"):
-        _KEPT.pair = np.empty(BLOCK), np.empty(BLOCK)
-    one, two = _KEPT.pair
-    return one[:size], two[:size]
+def _scratch(size: int) -> tuple[Words, NDArray[np.float64], NDArray[np.float64]]:
+    """Buffers of a thread for the pairs of a block; they stay in cache: fresh pages would cost as much again."""
+    if not hasattr(_KEPT, "scratch"):
+        _KEPT.scratch = np.empty(words_for(BLOCK), np.uint64), np.empty(BLOCK), np.empty(BLOCK)
+    (words, one, two), even = _KEPT.scratch, size + size % 2
+    return words[: words_for(size)], one[:even], two[:even]

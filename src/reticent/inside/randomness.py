@@ -16,10 +16,12 @@ import torch
 from randomgen import AESCounter
 
 from reticent.errors import SettingError
+from reticent.inside.cipher import Words, fill
 from reticent.inside.ranks import ALONE, Ranks
 
 GENERATOR = (
-    "secret randomness is AES-128 in counter mode, keyed for each place in the run with BLAKE2b from 256 secret bits"
+    "secret randomness is AES-128 in counter mode, keyed for each place in the run with BLAKE2b from 256 secret bits, "
+    "normals by Box and Muller"
 )
 """What every guarantee rests on."""
 
@@ -75,6 +77,31 @@ class Randomness:
         key, counter = int.from_bytes(digest[:16], "little"), int.from_bytes(digest[16:], "little")
         return np.random.Generator(AESCounter(key=key, counter=counter))  # type: ignore[arg-type] # its stubs hide the base
 
+    def number(self, *place: int | str) -> float:
+        """The first number from 0 up to 1 of a place's stream, without the set-up of a stream.
+
+        >>> Randomness.from_seed(7).number(3, "gate") == Randomness.from_seed(7).stream(3, "gate").random()
+        True
+        """
+        return (self._word(place) >> 11) * 2.0**-53
+
+    def whole(self, *place: int | str) -> int:
+        """The first whole number of 63 bits of a place's stream, such as a seed.
+
+        >>> Randomness.from_seed(7).whole(3, "model") == Randomness.from_seed(7).stream(3, "model").integers(2**63)
+        np.True_
+        """
+        return self._word(place) >> 1
+
+    def _word(self, place: tuple[int | str, ...]) -> int:
+        word = np.empty(2, np.uint64)
+        self.fill(word, *place)
+        return int(word[0])
+
+    def fill(self, out: Words, *place: int | str) -> None:
+        """Fill with the words of the stream that belongs to a place."""
+        fill(out, self._digest(place))
+
     def at(self, *place: int | str, ranks: Ranks = ALONE) -> Streams:
         """All streams of a place: one for each block of numbers, or one key for a device that makes its own."""
         return Streams(self, place, ranks)
@@ -128,6 +155,10 @@ class Streams:
         """The stream of a block, counted from the first."""
         return self._randomness.stream(*self._place, self.first + block)
 
+    def fill(self, block: int, out: Words) -> None:
+        """Fill with the words of that stream."""
+        self._randomness.fill(out, *self._place, self.first + block)
+
     def key(self) -> bytes:
         """256 bits for a counter-based generator of its own; no stream is made of them."""
         return self._randomness._digest((*self._place, "key"))
@@ -140,9 +171,12 @@ class Streams:
 @contextmanager
 def torch_seeded(seed: int) -> Iterator[None]:
     """Dropout and random transforms draw from torch's generator: make it repeatable inside, and put it back."""
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)  # torch.manual_seed also looks for devices, at 0.6 ms a round
+    before = torch.default_generator.get_state()
+    torch.default_generator.manual_seed(seed)  # torch.manual_seed also looks for devices, at 0.6 ms a round
+    try:
         yield
+    finally:
+        torch.default_generator.set_state(before)
 
 
 _HOLDERS: weakref.WeakSet[Randomness] = weakref.WeakSet()

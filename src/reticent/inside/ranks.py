@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from reticent.errors import SettingError
+from reticent.inside.cores import each
 
 BLOCK = 2**16
 """Numbers that are sealed and noised as one, each block from a stream of its own: anywhere, in any order."""
@@ -131,7 +132,13 @@ class Ranks:
     def by_block(self, size: int, make: Callable[[slice], bytes]) -> list[bytes]:
         """What is made of each block of so many numbers by the rank that holds it, for all; of one length each."""
         here = self.mine(size)
-        own = [make(slice(at, min(at + BLOCK, here.stop))) for at in range(here.start, here.stop, BLOCK)]
+        starts = range(here.start, here.stop, BLOCK)
+        own = [b""] * len(starts)
+
+        def block(number: int) -> None:
+            own[number] = make(slice(starts[number], min(starts[number] + BLOCK, here.stop)))
+
+        each(len(starts), block)
         if self.world == 1:
             return own
         length = len(make(slice(0, 0)))

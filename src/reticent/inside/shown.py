@@ -71,7 +71,7 @@ class Window:
         index = self._draw(number)._index
         if isinstance(self.examples.store, Fetched):
             for later in (number, number + 1):
-                seed = int(self._randomness.stream(later, "load", 0).integers(2**63))
+                seed = self._randomness.whole(later, "load", 0)
                 for part in parts(self.examples, self._draw(later)._index):
                     self.examples.store.expect(part, later, seed)
         return map_tensors(self.examples.keep(index), lambda part: part.clone())

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -21,6 +22,7 @@ from reticent.inside.careful import Watch, carefully
 from reticent.inside.comparing import ORDER
 from reticent.inside.drawn import Drawn
 from reticent.inside.draws import Draw, Memory, Poisson, Restricted, Sampler
+from reticent.inside.kinds import fits
 from reticent.inside.look_again import CHANCE, look_again
 from reticent.inside.mechanisms import Mechanism
 from reticent.inside.persons import Persons
@@ -165,7 +167,7 @@ class Vault:
         index, places = shares.of(draw)._index, shares.places(shares.of(draw)._index)
         for share in self._own(places):
             at = (share,) if shares.count > 1 else ()
-            seed = int(self._randomness.stream(number, "load", self._draws, *at).integers(2**63))
+            seed = self._randomness.whole(number, "load", self._draws, *at)
             expect(self._examples, index[places[share]], number, seed)
 
     def _own(self, places: Sequence[slice]) -> range:
@@ -179,12 +181,12 @@ class Vault:
 
     def ask(self, query: Query, draw: Draw) -> Sealed:
         """Answer a query for the examples drawn, sealed."""
-        if isinstance(draw.sampler, Restricted) and not draw.sampler.serves(query):
+        if fits(draw.sampler, Restricted) and not draw.sampler.serves(query):
             raise SettingError(f"{draw.sampler} is not charged for {type(query).__name__}: nothing was released")
         summed_in = getattr(query, "summed_in", torch.float64)
         by_person = isinstance(self._examples, Persons) or self._views is not None  # several rows are one example
         room = 1.0 if summed_in is None else slack(draw.settings.batch_size, summed_in, by_person=by_person)
-        shares = Shares() if isinstance(query, Undivided) else self.shares(self._round)
+        shares = Shares() if fits(query, Undivided) else self.shares(self._round)
         value = self._asked(query, shares.of(draw), shares)
         self._asks += 1
         return Sealed(value, query.sensitivity, draw, room, query)
@@ -201,26 +203,24 @@ class Vault:
         if next(iter(asked.values())).notes:
             self._remember(draw, places, {share: drawn.notes for share, drawn in mine.items()})
         total = self._ranks.added(parts, len(places))
-        return query.whole(self._ranks.whole(total)) if isinstance(query, Parted) else total
+        return query.whole(self._ranks.whole(total)) if fits(query, Parted) else total
 
     def _drawn(self, draw: Draw, place: slice) -> Drawn:
         """What a query sees of one share of a draw."""
         examples = self._examples.turned(self._round) if isinstance(self._examples, Persons) else self._examples
-        rng, share = self._randomness.stream(self._round, "ask", self._asks), replace(draw, _index=draw._index[place])
+        rng, share = partial(self._randomness.stream, self._round, "ask", self._asks), draw.only(place)
         drawn = Drawn(share, rng, self.memory, examples, self._device, {}, place, len(draw._index))
-        if self._views is None:
-            return drawn
-        secret = int(self._randomness.stream(self._round, "views").integers(2**63))
-        return replace(drawn, _views=self._views, _secret=secret)
+        secret = 0 if self._views is None else self._randomness.whole(self._round, "views")
+        return drawn if self._views is None else replace(drawn, _views=self._views, _secret=secret)
 
     def _part(self, query: Query, drawn: Drawn, share: int, shares: Shares) -> Tensor:
         """The answer for one share; where there are several, chance in the model belongs to the share, not the rank."""
-        chance = self._randomness.stream(self._round, "model", self._asks, share) if shares.count > 1 else None
-        with nullcontext() if chance is None else torch_seeded(int(chance.integers(2**63))):
+        at = self._round, "model", self._asks, share
+        with nullcontext() if shares.count == 1 else torch_seeded(self._randomness.whole(*at)):
             answer = carefully(query, drawn, self._guard)
-            look = self._randomness.stream(self._round, "look", self._asks + 1)
-            if self._round == 0 or look.random() < CHANCE:
-                look_again(query, drawn, look, self._guard)
+            look = self._round, "look", self._asks + 1
+            if self._round == 0 or self._randomness.number(*look) < CHANCE:
+                look_again(query, drawn, self._randomness.stream(*look, "at"), self._guard)
         return answer
 
     def _remember(self, draw: Draw, places: Sequence[slice], noted: dict[int, Memory]) -> None:
@@ -289,7 +289,7 @@ class Vault:
 
 def _refuse_unproved(sealed: Sealed, mechanism: Mechanism, event: Event) -> None:
     """Refuse noise whose event does not hold for this answer."""
-    if isinstance(mechanism, Restricted) and not mechanism.serves(sealed.query):
+    if fits(mechanism, Restricted) and not mechanism.serves(sealed.query):
         raise SettingError(
             f"{type(mechanism).__name__} is not charged for {type(sealed.query).__name__}: nothing was released"
         )

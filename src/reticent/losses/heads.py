@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -17,8 +17,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from reticent.errors import DataError, ModelError
+from reticent.gradients.recomputing import keeps
 from reticent.inside import Batch
 from reticent.losses.calling import called, logits_of, parted
+from reticent.losses.derived import derived_by_torch
 from reticent.losses.masks import whole_masks
 
 IGNORED = -100
@@ -90,7 +92,10 @@ class HeadLoss:
     def __call__(self, model: nn.Module, batch: Batch) -> Tensor:
         """One number for each example."""
         inputs, target = self.apart(model, batch)
-        with nullcontext() if _recomputes(model) else whole_masks():
+        with ExitStack() as ways:
+            if not _recomputes(model):
+                ways.enter_context(whole_masks())
+                ways.enter_context(derived_by_torch())
             answer = called(model, _without_cache(model, inputs))
         return self._span(answer, target) if self.head == "span" else self.of(logits_of(answer), target)
 
@@ -162,7 +167,9 @@ def _without_cache(model: nn.Module, inputs: Batch) -> Batch:
 
 def _recomputes(model: nn.Module) -> bool:
     """Whether a part of the pass is run again in the backward pass, where the masks must be the same."""
-    return any(vars(part).get("gradient_checkpointing") is True and part.training for part in model.modules())
+    return not keeps() and any(
+        vars(part).get("gradient_checkpointing") is True and part.training for part in model.modules()
+    )
 
 
 def _shifted(model: nn.Module, target: Tensor) -> Tensor:

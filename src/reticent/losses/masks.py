@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import torch
 from torch import Tensor
 
 _LIBRARY, _SKIPS = "transformers.masking_utils", ("allow_is_causal_skip", "allow_is_bidirectional_skip")
+_KINDS = ("sdpa", "eager")
 
 
 @contextmanager
@@ -24,16 +26,15 @@ def whole_masks() -> Iterator[None]:
     ...     pass
     """
     library = sys.modules.get(_LIBRARY)
-    table = getattr(library, "ALL_MASK_ATTENTION_FUNCTIONS", None)
-    if table is None or "sdpa" not in table:
-        yield
-        return
-    before = table["sdpa"]
-    table["sdpa"] = _Whole(before)
+    table = getattr(library, "ALL_MASK_ATTENTION_FUNCTIONS", {})
+    before = {kind: table[kind] for kind in _KINDS if kind in table}
+    for kind, make in before.items():
+        table[kind] = _Whole(make)
     try:
         yield
     finally:
-        table["sdpa"] = before
+        for kind, make in before.items():
+            table[kind] = make
 
 
 class _Whole:
@@ -48,4 +49,8 @@ class _Whole:
         settings.update(dict.fromkeys(_SKIPS, False))
         if settings.get("kv_offset", 0) != 0 or attention_mask.shape[-1] != settings.get("kv_length"):
             return self._make(*args, attention_mask=attention_mask, **settings)
-        return self._make(*args, attention_mask=None, **settings) & attention_mask[:, None, None, :].bool()
+        pattern: Tensor = self._make(*args, attention_mask=None, **settings)
+        own = attention_mask[:, None, None, :].bool()
+        if pattern.dtype == torch.bool:
+            return pattern & own
+        return pattern.masked_fill(~own, torch.finfo(pattern.dtype).min)  # as the library hides a place

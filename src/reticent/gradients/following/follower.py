@@ -60,7 +60,7 @@ def follows(*names: str, homes: Iterable[object] = HOMES, lone: bool = False) ->
 def _lone(follow: Follow) -> Follow:
     def checked(whose: Whose, args: Args, kwargs: Kwargs, result: object) -> Answer:
         for value in (*args[1:], *kwargs.values()) if args else list(kwargs.values())[1:]:
-            if not isinstance(value, int | float | None) and any(where is not None for where in whose.all_in(value)):
+            if not isinstance(value, int | float | None) and whose.touched(value):
                 raise NotFollowed("one of its settings belongs to the examples")
         return follow(whose, args, kwargs, result)
 
@@ -106,6 +106,11 @@ class Whose:
             return None
         raise NotFollowed("something of other examples, from an earlier pass, is used")
 
+    def alone(self, tensor: object) -> Tensor | None:
+        """What something of all examples together would be for each of them alone, where that is known."""
+        made_in, where = getattr(tensor, _MARK, _NOBODYS)
+        return where.own if made_in is self._pass and isinstance(where, Lost) else None
+
     def place(self, tensor: object) -> Place | None:
         """The same for a tensor, or for what is none, where only a place will do."""
         where = self.of(tensor) if isinstance(tensor, Tensor) else None
@@ -122,15 +127,16 @@ class Whose:
             except NotFollowed as lost:
                 if not _fresh(result, args, kwargs):
                     raise
-                return Lost(str(lost))
+                return Lost(str(lost), lost.own)
             if answer is not None and kwargs.get("out") is not None:
                 raise NotFollowed("the result goes into a tensor given as out=")
             return answer
-        if any(self._touched(value) for value in (*args, *kwargs.values())):
+        if any(self.touched(value) for value in (*args, *kwargs.values())):
             raise NotFollowed("what it does with the examples is not known")
         return None
 
-    def _touched(self, value: object) -> bool:
+    def touched(self, value: object) -> bool:
+        """Say whether something of the examples is in a nested argument."""
         return any(where is not None and (not isinstance(where, Place) or where.bound) for where in self.all_in(value))
 
     def all_in(self, value: object) -> Iterator[Where]:

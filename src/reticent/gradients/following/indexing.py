@@ -12,6 +12,7 @@ from reticent.gradients.following.elementwise import meeting
 from reticent.gradients.following.follower import Args, Kwargs, Whose, first, follows, given
 from reticent.gradients.following.places import Answer, Each, EveryExample, NotFollowed, Place, Sizes, reordered
 from reticent.gradients.following.shapes import one_axis
+from reticent.gradients.following.tables import by_tables
 
 _WHOLE = slice(None)
 
@@ -36,14 +37,20 @@ def _picked(whose: Whose, tensor: Tensor, index: object) -> Place | None:
     items = list(index) if isinstance(index, tuple) else [index]
     place = whose.place(tensor)
     tables = [item for item in items if isinstance(item, Tensor)]
-    if any(not isinstance(item, Tensor | int | slice | None | type(...)) or isinstance(item, bool) for item in items):
+    listed = [item for item in items if _numbered(item)]
+    known = (Tensor, int, slice, type(None), type(...))
+    if any((not isinstance(item, known) and not _numbered(item)) or isinstance(item, bool) for item in items):
         if place is None and all(where is None for where in whose.all_in(index)):
             return None
         raise NotFollowed("an index that is not followed")
     if place is None:
         return _looked_up(whose, items, tables)
-    if len(tables) > 1 or any(item.dtype.is_floating_point or item.element_size() == 1 for item in tables):
-        raise NotFollowed("examples are picked by a mask, or by several tables")
+    if any(item.dtype.is_floating_point or item.element_size() == 1 for item in tables):
+        raise NotFollowed("examples are picked by a mask")
+    if len(tables) > 1 and not listed:
+        return by_tables(whose, tensor, items, place)
+    if len(tables) + len(listed) > 1:
+        raise NotFollowed("examples are picked by several tables")
     axis, picked = _walk(tensor, items, place.axis)
     if axis is None:
         raise NotFollowed("a single example is picked")
@@ -54,6 +61,11 @@ def _picked(whose: Whose, tensor: Tensor, index: object) -> Place | None:
     if any(whose.of(table) is not None for table in tables):
         raise NotFollowed("entries are picked by values of the examples")
     return place.moved(axis)
+
+
+def _numbered(item: object) -> bool:
+    """Whether an index is a list of numbers, which nobody owns."""
+    return isinstance(item, list) and all(isinstance(one, int) and not isinstance(one, bool) for one in item)
 
 
 def _walk(tensor: Tensor, items: list[object], axis: int) -> _Walk:
@@ -71,7 +83,7 @@ def _walk(tensor: Tensor, items: list[object], axis: int) -> _Walk:
             if here == axis:
                 return _Walk(None if isinstance(item, int) else there, item)
             here += 1
-            there += item.dim() if isinstance(item, Tensor) else not isinstance(item, int)
+            there += item.dim() if isinstance(item, Tensor) else not isinstance(item, int)  # a list stays one axis
     raise NotFollowed("an index with too many entries")
 
 
@@ -85,6 +97,7 @@ def _looked_up(whose: Whose, items: list[object], tables: list[Tensor]) -> Place
     if all(place is None for place in places):
         return None
     alone = len(tables) == 1 and isinstance(items[0], Tensor) and tables[0].element_size() > 1
+    alone = alone and not any(_numbered(item) for item in items)
     if alone and isinstance(places[0], Place):
         return places[0]
     raise NotFollowed("entries are picked by values of the examples")
@@ -107,7 +120,10 @@ def _index_select(whose: Whose, args: Args, kwargs: Kwargs, _result: object) -> 
         place = Place(axis, bound=False)
     if place is not None and axis == place.axis:
         return _sorted(whose, place, index)
-    if whose.of(index) is not None:
+    where = whose.of(index)
+    if place is None and isinstance(where, Place):
+        return where.moved(axis)  # entries of what nobody owns, looked up by each example
+    if where is not None:
         raise NotFollowed("entries are picked by values of the examples")
     return place
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import torch
 from torch import Tensor
 from torch.nn import functional
 
@@ -69,10 +72,20 @@ def _embedding_bag(whose: Whose, args: Args, kwargs: Kwargs, _result: object) ->
     place, own = whose.place(index), whose.place(weights)
     if place is None:
         return None
-    fits = isinstance(index, Tensor) and index.dim() == 2 and place.axis == 0 and (own is None or own.same(place))
-    if not fits or given(args, kwargs, 2, "offsets") is not None:
+    offsets, last = given(args, kwargs, 2, "offsets"), given(args, kwargs, 9, "include_last_offset", False)
+    assert isinstance(index, Tensor)
+    if place.axis != 0 or not (own is None or own.same(place)):
         raise NotFollowed("only bags of one length are followed")
-    return place
+    if not isinstance(offsets, Tensor):
+        return place
+    bags = len(offsets) - bool(last)
+    each = len(index) // max(bags, 1)
+    regular = torch.arange(len(offsets), dtype=offsets.dtype) * each
+    if whose.touched(offsets) or bags * each != len(index) or not torch.equal(offsets.detach().cpu(), regular):
+        raise NotFollowed("only bags of one length are followed")
+    if place.after % each:
+        raise NotFollowed("a bag holds several examples")
+    return replace(place, after=place.after // each)
 
 
 @follows("multi_head_attention_forward", homes=(functional,))

@@ -10,7 +10,14 @@ from torch import Tensor
 
 
 class NotFollowed(Exception):  # noqa: N818 - not a mistake: the general path takes over
-    """A function does something with the examples after which nobody knows whose is what."""
+    """A function does something with the examples after which nobody knows whose is what.
+
+    `own` is what it would give each example alone, where that is known.
+    """
+
+    def __init__(self, why: str, own: Tensor | None = None):
+        super().__init__(why)
+        self.own = own
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +73,8 @@ class Lost(NamedTuple):
     """Something after which nobody knows whose is what: it may be looked at for its shape, but not be used."""
 
     why: str
+    own: Tensor | None = None
+    """What it would be for each example alone, where that is known."""
 
 
 class Each(NamedTuple):

@@ -61,8 +61,10 @@ def _rmatmul(whose: Whose, args: Args, _kwargs: Kwargs, _result: object) -> Answ
 
 
 @follows("addmm", "baddbmm", "addmv")
-def _addmm(whose: Whose, args: Args, _kwargs: Kwargs, _result: object) -> Answer:
-    added, left, right = _tensors(*args[:3])
+def _addmm(whose: Whose, args: Args, kwargs: Kwargs, _result: object) -> Answer:
+    names = (("input",), ("mat1", "batch1", "mat"), ("mat2", "batch2", "vec"))
+    named = [next((kwargs[name] for name in each if name in kwargs), None) for each in names]
+    added, left, right = _tensors(*(given(args, {}, i, "", named[i]) for i in range(3)))
     place, own = product(whose, left, right), whose.place(added)
     axes = left.dim() - (right.dim() == 1)
     return place if own is None else joined(place, own.moved(own.axis + axes - added.dim()))

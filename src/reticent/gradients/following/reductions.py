@@ -24,8 +24,15 @@ def _refuse_across(place: Place, tensor: Tensor, axes: object) -> list[int]:
     return found
 
 
-def _reducing(position: int) -> Follow:
-    """A function that takes axes away, unless it is told to keep them; `position` is where they are given."""
+def _goes_across(place: Place, tensor: Tensor, axes: object) -> bool:
+    return axes is None or isinstance(axes, bool) or place.axis in [axis % tensor.dim() for axis in numbers(axes)]
+
+
+def _reducing(position: int, alone: str | None = None) -> Follow:
+    """A function that takes axes away, unless it is told to keep them; `position` is where they are given.
+
+    `alone` names what gives the same of a row, where that may be asked of each example.
+    """
 
     def follow(whose: Whose, args: Args, kwargs: Kwargs, result: object) -> Answer:
         tensor = first(args, kwargs)
@@ -33,8 +40,10 @@ def _reducing(position: int) -> Follow:
         if isinstance(axes, Tensor) or "other" in kwargs:  # max and min also compare two tensors
             return together(whose, args, kwargs, result)
         place = whose.place(tensor)
-        if place is None:
-            return None
+        if place is None or (not place.bound and _goes_across(place, tensor, axes)):
+            return None  # many times the same, added up, is still nobody's
+        if alone is not None and axes is None and place.order is None and tensor.numel():
+            raise NotFollowed(_ACROSS, own=getattr(_rows(tensor, place, whose.n), alone)(1))
         gone = _refuse_across(place, tensor, axes)
         left = result[0] if isinstance(result, tuple) else result
         kept = isinstance(left, Tensor) and left.dim() == tensor.dim()
@@ -43,9 +52,16 @@ def _reducing(position: int) -> Follow:
     return follow
 
 
-_SECOND = """sum mean prod max min amax amin argmax argmin any all logsumexp std var std_mean var_mean median nanmedian
-mode nanmean nansum count_nonzero aminmax"""
+def _rows(tensor: Tensor, place: Place, n: int) -> Tensor:
+    """What belongs to each example, as one row."""
+    return tensor.detach().movedim(place.axis, 0).reshape(place.before, n, -1).transpose(0, 1).flatten(1)
+
+
+_SECOND = """sum mean prod argmax argmin logsumexp std var std_mean var_mean median nanmedian mode nanmean nansum
+count_nonzero aminmax"""
 follows(*_SECOND.split())(_reducing(1))
+for _name, _alone in {"max": "amax", "min": "amin", "amax": "amax", "amin": "amin", "any": "any", "all": "all"}.items():
+    follows(_name)(_reducing(1, _alone))
 follows("norm", "kthvalue")(_reducing(2))
 follows("vector_norm", homes=(torch.linalg,))(_reducing(2))
 
@@ -69,6 +85,11 @@ follows("softmax", "log_softmax", "softmin", "cumsum", "cumprod", "cummax", "cum
 follows("roll", "diff", lone=True)(_along(2))
 follows("topk", lone=True)(_along(2, default=-1))
 follows("normalize", homes=(functional,), lone=True)(_along(2, default=1))
+for _name in ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"]:
+    follows(_name, homes=(torch.fft,), lone=True)(_along(2, default=-1))
+for _name in ["fft2", "ifft2", "rfft2", "irfft2"]:
+    follows(_name, homes=(torch.fft,), lone=True)(_along(2, default=(-2, -1)))
+follows("fftn", "ifftn", "rfftn", "irfftn", homes=(torch.fft,), lone=True)(_along(2))
 follows("glu", homes=(functional,), lone=True)(_along(1, default=-1))
 follows("gumbel_softmax", homes=(functional,), lone=True)(_along(4, default=-1))
 

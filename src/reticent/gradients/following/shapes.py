@@ -66,7 +66,8 @@ def _unchanged(whose: Whose, args: Args, kwargs: Kwargs, _result: object) -> Ans
 
 FOLLOWED[getter("mT")] = FOLLOWED[getter("mH")] = _last_two
 FOLLOWED[getter("T")] = FOLLOWED[getter("H")] = _all_turned
-FOLLOWED[getter("data")] = _unchanged
+for _part in ("data", "real", "imag"):
+    FOLLOWED[getter(_part)] = _unchanged
 
 
 @follows("permute", lone=True)
@@ -155,6 +156,9 @@ def _expand(whose: Whose, args: Args, kwargs: Kwargs, result: object) -> Answer:
 
 def _asked(tensor: Tensor, args: Args, kwargs: Kwargs) -> list[int]:
     """The shape that will come of it: -1 keeps a size."""
+    like = given(args, kwargs, 1, "other")
+    if isinstance(like, Tensor):
+        return list(like.shape)
     sizes = numbers(spread(args, kwargs, "size"))
     added = len(sizes) - tensor.dim()
     return [tensor.shape[axis - added] if size == -1 else size for axis, size in enumerate(sizes)]
@@ -206,12 +210,13 @@ def _list(args: Args, kwargs: Kwargs) -> list[Tensor]:
 @follows("cat", "concat", "concatenate", "stack")
 def _cat(whose: Whose, args: Args, kwargs: Kwargs, result: object) -> Answer:
     listed = _list(args, kwargs)
-    stacked = isinstance(result, Tensor) and bool(listed) and result.dim() > listed[0].dim()
-    axis = one_axis(given(args, kwargs, 1, "dim", 0), listed[0].dim() + stacked)
+    counted = [tensor for tensor in listed if tensor.numel() or tensor.dim() > 1]  # an empty one may have any shape
+    axes = (counted or listed)[0].dim() if listed else 0
+    stacked = isinstance(result, Tensor) and bool(listed) and result.dim() > axes
+    axis = one_axis(given(args, kwargs, 1, "dim", 0), axes + stacked)
     place: Place | None = None
-    for tensor in listed:
-        if tensor.numel() or tensor.dim() > 1:  # an empty one may have any shape
-            place = joined(place, whose.place(tensor))
+    for tensor in counted:
+        place = joined(place, whose.place(tensor))
     if place is None or (axis == place.axis and not place.bound and not stacked):
         return None
     if stacked:
@@ -225,6 +230,8 @@ def _cat(whose: Whose, args: Args, kwargs: Kwargs, result: object) -> Answer:
 def _pad(whose: Whose, args: Args, kwargs: Kwargs, _result: object) -> Answer:
     tensor, sides = first(args, kwargs), given(args, kwargs, 1, "pad")
     place = whose.place(tensor)
-    if place is not None and place.axis >= tensor.dim() - len(numbers(sides)) // 2:
+    widths = numbers(sides)  # before and after the last axis, then the one before it, and so on
+    from_end = 2 * (tensor.dim() - 1 - place.axis) if place is not None else 0
+    if place is not None and any(widths[from_end : from_end + 2]):
         raise NotFollowed("the axis of the examples is padded")
     return place

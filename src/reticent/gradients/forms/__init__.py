@@ -8,6 +8,7 @@ from reticent.gradients.forms.lookup import Lookup
 from reticent.gradients.forms.outer import Outer
 from reticent.gradients.forms.patches import Patches
 from reticent.gradients.forms.pulled import Pull, Pulled
+from reticent.gradients.forms.rows import SharedRows
 from reticent.gradients.forms.stacked import StackedForm
 
-__all__ = ["Bag", "Dense", "Form", "Lookup", "Outer", "Patches", "Pull", "Pulled", "StackedForm"]
+__all__ = ["Bag", "Dense", "Form", "Lookup", "Outer", "Patches", "Pull", "Pulled", "SharedRows", "StackedForm"]

@@ -34,7 +34,7 @@ class Bag(Form):
 
     def measure(self) -> tuple[Tensor, Form]:
         if self._each_once():
-            return by_product(self.shares, self.gradient), self
+            return by_product(self.shares, self.gradient)[0], self
         return self.lookup().measure()
 
     def add_to(self, total: Tensor, weights: Tensor) -> None:
@@ -53,7 +53,10 @@ class Bag(Form):
 
     def joined(self, others: Sequence[Form]) -> Form:
         """Another use may look up the same rows: position by position, then."""
-        return self.lookup().joined([other.lookup() if isinstance(other, Bag) else other for other in others])
+        return self.lookup().joined([other.by_position() for other in others])
+
+    def by_position(self) -> Form:
+        return self.lookup()
 
     def lookup(self) -> Lookup:
         """The same with every position's share written out."""

@@ -82,6 +82,10 @@ class Form(ABC):
         """Add up what an example consists of, so that no part of it is rounded into the sum with other examples."""
         return self
 
+    def by_position(self) -> Form:
+        """Give rows of a table position by position; any other form as it is."""
+        return self
+
     def joined(self, others: Sequence[Form]) -> Form:
         """Add the gradients of the parameter's other uses: first the sum, then the norm."""
         total = self.dense()
@@ -108,7 +112,11 @@ class Dense(Form):
 
     def add_to(self, total: Tensor, weights: Tensor) -> None:
         flat = self.gradients.reshape(len(self.gradients), -1)
-        summed = (weights.to(flat.dtype) @ flat).view(1, *self.gradients.shape[1:])
+        weights = weights.to(flat.dtype)
+        if self.shaped is None and total.is_contiguous() and total.dtype == flat.dtype:
+            total.view(-1).addmv_(flat.T, weights)
+            return
+        summed = (weights @ flat).view(1, *self.gradients.shape[1:])
         total += summed[0] if self.shaped is None else self.shaped(summed)[0]
 
     def dense(self) -> Tensor:

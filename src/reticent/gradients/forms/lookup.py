@@ -66,6 +66,7 @@ class Lookup(Form):
 
     def joined(self, others: Sequence[Form]) -> Form:
         """More uses are more positions."""
+        others = [other.by_position() for other in others]
         uses = [self, *(other for other in others if isinstance(other, Lookup))]
         if len(uses) <= len(others):
             return super().joined(others)

@@ -13,6 +13,8 @@ from reticent.gradients.scratch import empty
 
 # Writing, reading and weighing one entry of a gradient costs about this many multiplications.
 TRAFFIC = 32
+# What inner products cost for their many small steps, however small they are: as much as so many multiplications.
+OVERHEAD = 2**21
 # Below this part of what the positions could add up to, a norm taken from inner products has lost its digits.
 CANCELLED = 3e-3
 # A factor below `shortest` has lost digits; they tell in the product if the other factor is longer than this.
@@ -21,6 +23,8 @@ LONG = 100.0
 SCALED = 1e-30
 # Rows of one example that may be rounded into the sum one by one; more of them are added up first.
 FEW_ROWS = 16
+# On a tensor of weights.
+_SMALLEST = "_reticent_smallest"
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,22 +43,24 @@ class Outer(Form):
     right: Tensor
     alone: Tensor | None = None
     """Examples whose positions nearly cancel: each is written out before it meets the sum, or rounding would show."""
+    least: float = 0.0
+    """No factor of an example is shorter than this, as far as they were measured."""
 
     def measure(self) -> tuple[Tensor, Form]:
         positions = self.left.shape[1]
         if positions == 1:
-            return by_product(self.left, self.right), self
-        p, d = self.left.shape[2], self.right.shape[2]
-        if positions**2 * (p + d) < TRAFFIC * p * d:
+            squared, least = by_product(self.left, self.right)
+            return squared, replace(self, least=least)
+        n, p, d = len(self.left), self.left.shape[2], self.right.shape[2]
+        if n * positions**2 * (p + d) + OVERHEAD < n * TRAFFIC * p * d:
             squared, cancelled = by_gram(self.left, self.right)
             return squared, replace(self, alone=cancelled) if cancelled.any() else self
-        return Dense(self.dense()).measure()
+        return self._written().measure()
 
     def add_to(self, total: Tensor, weights: Tensor) -> None:
-        left, right = self.left, self.right
-        narrow = left if left.shape[2] <= right.shape[2] else right
-        alone = _vanishing(narrow, weights) if self.alone is None else self.alone | _vanishing(narrow, weights)
-        if alone.any():
+        left, right, narrow = self.left, self.right, self._narrow()
+        alone = self._alone(narrow, weights)
+        if alone is not None and alone.any():
             Dense(self.keep(alone).dense()).add_to(total, weights[alone])
             weights = torch.where(alone, torch.zeros_like(weights), weights)
         scale = weights.to(left.dtype)[:, None, None]
@@ -64,15 +70,34 @@ class Outer(Form):
             right = right * scale
         total.addmm_(left.flatten(0, 1).T, right.flatten(0, 1))
 
+    def _narrow(self) -> Tensor:
+        """The factor that is scaled by the weights."""
+        return self.left if self.left.shape[2] <= self.right.shape[2] else self.right
+
+    def _alone(self, narrow: Tensor, weights: Tensor) -> Tensor | None:
+        """Which examples must be added as a whole; None where lengths alone tell that nobody must."""
+        largest = self.least * narrow.shape[2] ** -0.5  # an example's largest number is no smaller
+        if self.alone is None and largest and largest * smallest(weights) >= 2 * SCALED:
+            return None
+        found = _vanishing(narrow, weights)
+        return found if self.alone is None else self.alone | found
+
     def dense(self) -> Tensor:
+        return self._written().dense()
+
+    def _written(self) -> Dense:
+        """Write the gradients out, the longer side last: products with short rows take up to three times as long."""
         n, _, p = self.left.shape
-        return torch.bmm(self.left.mT, self.right, out=empty((n, p, self.right.shape[2]), self.left))
+        d = self.right.shape[2]
+        if p <= d:
+            return Dense(torch.bmm(self.left.mT, self.right, out=empty((n, p, d), self.left)))
+        return Dense(torch.bmm(self.right.mT, self.left, out=empty((n, d, p), self.left)), _turned)
 
     def added(self) -> Form:
-        return self if self.left.shape[1] <= FEW_ROWS else Dense(self.dense())
+        return self if self.left.shape[1] <= FEW_ROWS else self._written()
 
     def keep(self, rows: Tensor) -> Form:
-        return Outer(self.left[rows], self.right[rows], None if self.alone is None else self.alone[rows])
+        return Outer(self.left[rows], self.right[rows], None if self.alone is None else self.alone[rows], self.least)
 
     def joined(self, others: Sequence[Form]) -> Form:
         """More uses are more positions."""
@@ -82,19 +107,36 @@ class Outer(Form):
         return Outer(torch.cat([use.left for use in uses], 1), torch.cat([use.right for use in uses], 1))
 
 
-def by_product(left: Tensor, right: Tensor) -> Tensor:
+def _turned(gradients: Tensor) -> Tensor:
+    return gradients.mT
+
+
+def by_product(left: Tensor, right: Tensor) -> tuple[Tensor, float]:
     """Squared norms of outer products; what the squares of one factor have lost is taken again in float64.
 
-    >>> by_product(torch.full((1, 1, 4), 1e-23), torch.full((1, 1, 1), 1e19)) / 2e-4**2
+    With them comes a length that no factor falls below, or 0 where it cannot be believed.
+
+    >>> by_product(torch.full((1, 1, 4), 1e-23), torch.full((1, 1, 1), 1e19))[0] / 2e-4**2
     tensor([1.])
     """
     one, other = lengths(left), lengths(right)
-    squared = (one * other).square()
+    squared, least = (one * other).square(), float(torch.minimum(one, other).min())
+    if least >= shortest(one.dtype):
+        return squared, least
     lost = _lossy(one, other)
     if lost.any():
         exact = lengths(left[lost].double()) * lengths(right[lost].double())
         squared[lost] = exact.square().to(squared.dtype)
-    return squared
+    return squared, 0.0
+
+
+def smallest(weights: Tensor) -> float:
+    """The smallest weight: read once for all parameters, since on an accelerator that is to wait for it."""
+    version, found = getattr(weights, _SMALLEST, (-1, 0.0))
+    if version != weights._version:
+        found = float(weights.min())
+        setattr(weights, _SMALLEST, (weights._version, found))
+    return float(found)
 
 
 def _lossy(one: Tensor, other: Tensor) -> Tensor:
@@ -115,8 +157,9 @@ def by_gram(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
     Where the positions nearly cancel, rounding would decide: those few examples are written out after all, so that
     no norm comes out too small.
     """
-    squared = (torch.bmm(left, left.mT) * torch.bmm(right, right.mT)).sum((1, 2))
-    one, other = torch.linalg.vector_norm(left, dim=2), torch.linalg.vector_norm(right, dim=2)
+    ours, theirs = torch.bmm(left, left.mT), torch.bmm(right, right.mT)
+    squared = (ours * theirs).sum((1, 2))
+    one, other = (products.diagonal(dim1=1, dim2=2).sqrt() for products in (ours, theirs))
     cancelled = (squared < CANCELLED * (one * other).sum(1).square()) | _lossy(one, other).any(1)
     if cancelled.any():
         squared[cancelled] = squares(torch.bmm(left[cancelled].mT, right[cancelled]))

@@ -9,10 +9,12 @@ from functools import partial
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from reticent.gradients.forms.dense import Dense, Form, squares
 from reticent.gradients.scratch import empty
 
+_CONVOLUTIONS: tuple[Callable[..., Tensor], ...] = (functional.conv1d, functional.conv2d, functional.conv3d)
 # Patches are copied for a few examples at a time, so that they are still in the cache when they are multiplied.
 CACHED = 2**20
 
@@ -41,6 +43,11 @@ class Patches(Form):
     def _written(self, squared: Tensor | None = None) -> Dense:
         """Write the gradients out, and fill in their squared norms if asked, while they are in the cache."""
         n, channels, out = len(self.image), self.image.shape[-1], self.outgoing.shape[-1]
+        if self.groups == channels > 1:
+            found = self._depthwise()
+            if squared is not None:
+                squared.copy_(squares(found))
+            return Dense(found, partial(_channels_second, kernel=self.kernel))
         places, taps = math.prod(self.outgoing.shape[1:-1]), math.prod(self.kernel)
         at_once = min(n, max(torch.get_num_threads(), CACHED // (places * taps * channels)))
         patches = empty((at_once, places, taps * channels), self.image, brief=1)
@@ -54,6 +61,32 @@ class Patches(Form):
             if squared is not None:
                 squared[some] = squares(found[some])
         return Dense(found, partial(_channels_second, kernel=self.kernel))
+
+    def _depthwise(self) -> Tensor:
+        """Where every channel has kernels of its own, a gradient is itself a convolution, by the output gradient.
+
+        All examples, frames and channels are groups of one convolution: stride and dilation change places.
+        """
+        axes = len(self.kernel)
+        image, outgoing = self.image.movedim(-1, 2), self.outgoing.movedim(-1, 2)
+        n, frames, channels = image.shape[:3]
+        around = [side for pair in reversed(self.sides) for side in pair]
+        padded = functional.pad(image.reshape(1, n * frames * channels, *image.shape[3:]), around)
+        if math.prod(outgoing.shape[3:]) == 1:  # as a convolution by one number each, a hundred times as slow
+            for axis, (size, gap) in enumerate(zip(self.kernel, self.dilation, strict=True), 2):
+                padded = padded[(slice(None),) * axis + (slice(0, (size - 1) * gap + 1, gap),)]
+            taps = padded.reshape(n, frames, channels, 1, -1) * outgoing.reshape(n, frames, channels, -1, 1)
+            return taps.sum(1).flatten(1, 2)
+        found = _CONVOLUTIONS[axes - 1](
+            padded,
+            outgoing.reshape(-1, 1, *outgoing.shape[3:]),
+            stride=self.dilation,
+            dilation=self.stride,
+            groups=n * frames * channels,
+        )
+        for axis, size in enumerate(self.kernel, 2):
+            found = found.narrow(axis, 0, size)  # a kernel that does not reach the end leaves places over
+        return found.reshape(n, frames, -1, math.prod(self.kernel)).sum(1)
 
     def _room(self, at_once: int) -> Callable[[slice], Tensor]:
         """Give a function that shows some images padded; the frame of zeros around them is drawn once."""

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -13,8 +14,11 @@ from torch.nn import functional
 from reticent.gradients.forms import Dense, Outer, StackedForm
 from reticent.gradients.layouts import Layout
 from reticent.gradients.registry import rule
+from reticent.gradients.rules.broadcast import expanded
 from reticent.gradients.rules.linear import linear
 from reticent.gradients.uses import Forms, Use
+
+_FUSED = ("attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa")
 
 
 @rule(functional.multi_head_attention_forward, located=False)
@@ -47,9 +51,9 @@ def multi_head_attention(
     is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
     """Project with the rules for matrices; attention itself has no parameters."""
-    odd = [bias_k, bias_v, static_k, static_v, in_proj_weight if use_separate_proj_weight else None]
-    if add_zero_attn or query.ndim != 3 or any(value is not None for value in odd):
-        raise use.refuse("attention with extra keys, or without an axis of examples, has no rule")
+    odd = [static_k, static_v, in_proj_weight if use_separate_proj_weight else None]
+    if query.ndim != 3 or any(value is not None for value in odd):
+        raise use.refuse("attention with keys of its own, or without an axis of examples, has no rule")
     use = use.at(Layout.SECOND)
     apart = tuple(weight for weight in (q_proj_weight, k_proj_weight, v_proj_weight) if weight is not None)
     if in_proj_weight is not None and query is key is value:
@@ -58,6 +62,10 @@ def multi_head_attention(
         weights = apart if in_proj_weight is None else (in_proj_weight,)
         q, k, v = _projected(use, (query, key, value), weights, in_proj_bias)
     mask = _mask(query, num_heads, attn_mask, key_padding_mask)
+    for extra in ((bias_k, bias_v), (0, 0) if add_zero_attn else (None, None)):
+        if extra[0] is not None:
+            k, v = (torch.cat([side, _row(use, one, side)]) for side, one in zip((k, v), extra, strict=True))
+            mask = None if mask is None else functional.pad(mask, (0, 1))
     q, k, v = (_heads(side, num_heads) for side in (q, k, v))
     dropout = dropout_p if training else 0.0
     if not need_weights:
@@ -67,6 +75,27 @@ def multi_head_attention(
         seen = seen.mean(1) if average_attn_weights else seen
     merged = mixed.permute(2, 0, 1, 3).flatten(2)
     return linear(use, merged, out_proj_weight, out_proj_bias), seen
+
+
+@rule(functional.scaled_dot_product_attention)
+def fused_attention(use: Use, query: Tensor, key: Tensor, value: Tensor, *given: object, **named: object) -> Tensor:
+    """What is a parameter, as a bias for each pair of positions, every example gets a view of."""
+    named.update(zip(_FUSED, given, strict=False))
+    sides = {"query": query, "key": key, "value": value, "attn_mask": named.pop("attn_mask", None)}
+    like = max((side for side in sides.values() if isinstance(side, Tensor) and not use.wants(side)), key=Tensor.dim)
+    own = {
+        name: expanded(use, side, like) if isinstance(side, Tensor) and use.wants(side) else side
+        for name, side in sides.items()
+    }
+    attend: Callable[..., Tensor] = functional.scaled_dot_product_attention
+    return attend(**own, **named)
+
+
+def _row(use: Use, extra: Tensor | int | None, like: Tensor) -> Tensor:
+    """One more key or value, which all examples share: a parameter, or zeros."""
+    if not isinstance(extra, Tensor):
+        return torch.zeros_like(like[:1])
+    return expanded(use, extra, like) if use.wants(extra) else extra.expand_as(like[:1])
 
 
 def _heads(side: Tensor, heads: int) -> Tensor:

@@ -10,9 +10,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from reticent.gradients.following import Function
-from reticent.gradients.forms import Dense
+from reticent.gradients.forms import Dense, SharedRows
 from reticent.gradients.layouts import Layout
 from reticent.gradients.registry import rule
+from reticent.gradients.tape import LookedUp
 from reticent.gradients.uses import Forms, Use
 
 
@@ -20,10 +21,38 @@ def expanded(use: Use, given: Tensor, like: Tensor) -> Tensor:
     """Give every example its own view of a parameter, so that autograd itself keeps their gradients apart."""
     axis = 1 if use.layout is Layout.SECOND else 0
     shape = [1] * (like.ndim - given.ndim) + list(given.shape)
-    if len(shape) != like.ndim or shape[axis] != 1:
+    rows = use.looked_up(given)
+    if len(shape) != like.ndim or (shape[axis] != 1 and (rows is None or shape[axis] != like.shape[axis])):
         raise use.refuse("the parameter is not the same for all examples")
-    shape[axis] = like.shape[axis]
-    return _tapped(use, given, use.plain(given).expand(shape))
+    copies = use.plain(given).expand([size if i == axis else shape[i] for i, size in enumerate(like.shape)])
+    return _tapped(use, given, copies) if rows is None else _rows(use, rows, shape, copies)
+
+
+def _rows(use: Use, rows: LookedUp, shape: list[int], copies: Tensor) -> Tensor:
+    """The same for rows of a table that all examples look up alike: it is the table that is asked about."""
+    index = rows.which.reshape(shape[:-1])
+    if shape[1 if use.layout is Layout.SECOND else 0] != 1:  # a row of indices for each example
+        index = use.first(index)
+        if not _alike(index):
+            raise use.refuse("the parameter is not the same for all examples")
+        index = index[0]
+    index = index.flatten()
+    table, padding = rows.table, None if rows.padding is None else rows.padding % len(rows.table)
+
+    def forms(gradient: Tensor) -> Forms:
+        own = use.first(gradient)
+        own = own if shape[0] != 1 or own.ndim == gradient.ndim else own.sum(1)
+        each = own.reshape(use.n, -1, own.shape[-1])
+        if padding is not None:
+            each = each.masked_fill((index == padding)[:, None], 0)
+        yield table, SharedRows(index, each, len(table))
+
+    return use.tap(copies, (table,), forms, saved=(rows.which,))
+
+
+def _alike(rows: Tensor) -> bool:
+    """Whether all examples look up the same: otherwise the place of an example in its batch would count."""
+    return bool((rows == rows[:1]).all())
 
 
 def _tapped(use: Use, given: Tensor, copies: Tensor) -> Tensor:
@@ -44,6 +73,12 @@ def _tapped(use: Use, given: Tensor, copies: Tensor) -> Tensor:
 def expand(use: Use, given: Tensor, *sizes: int) -> Tensor:
     """A token or state that each example gets a copy of."""
     return _tapped(use, given, use.plain(given).expand(*sizes))
+
+
+@rule(torch.Tensor.expand_as)
+def expand_as(use: Use, given: Tensor, other: Tensor) -> Tensor:
+    """The same, to the shape of something else."""
+    return expanded(use, given, other).expand_as(other)
 
 
 @rule(torch.Tensor.repeat)

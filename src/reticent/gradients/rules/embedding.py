@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 from torch.nn import functional
 
@@ -34,6 +35,27 @@ def embedding(
     return use.tap(output, (weight,), forms, saved=(input,))
 
 
+@rule(Tensor.__getitem__)
+def rows_by_index(use: Use, table: Tensor, index: object) -> Tensor:
+    """The same, written with brackets."""
+    if not isinstance(index, Tensor) or table.ndim != 2:
+        raise use.refuse("only whole rows of a table, picked by one index, have a rule")
+
+    def forms(gradient: Tensor) -> Forms:
+        places = use.first(index).reshape(use.n, -1) % len(table)  # -1 is the last row
+        yield table, Lookup(places, use.positions(gradient), len(table))
+
+    return use.tap(use.plain(table)[index], (table,), forms, saved=(index,))
+
+
+@rule(torch.index_select, Tensor.index_select)
+def rows_by_name(use: Use, table: Tensor, dim: int, index: Tensor) -> Tensor:
+    """The same, written out."""
+    if dim != 0:
+        raise use.refuse("only whole rows of a table, picked by one index, have a rule")
+    return rows_by_index(use, table, index)
+
+
 @rule(functional.embedding_bag)
 def embedding_bag(
     use: Use,
@@ -50,6 +72,11 @@ def embedding_bag(
     padding_idx: int | None = None,
 ) -> Tensor:
     """A bag of fixed length for each example: all its positions share the bag's gradient."""
+    if offsets is not None and input.ndim == 1:  # they are known to lie equally far apart
+        bags = len(offsets) - include_last_offset
+        input = input.view(bags, -1)
+        per_sample_weights = None if per_sample_weights is None else per_sample_weights.view(bags, -1)
+        offsets = None
     if max_norm is not None or scale_grad_by_freq or offsets is not None or mode == "max" or input.ndim != 2:
         raise use.refuse("only bags of one length, added or averaged, have a rule")
     if per_sample_weights is not None and per_sample_weights.requires_grad:

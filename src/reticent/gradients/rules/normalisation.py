@@ -78,6 +78,33 @@ def group_norm(use: Use, input: Tensor, num_groups: int, **affine: Unpack[Affine
     return use.tap(output, (weight, bias), forms, saved=(input,))
 
 
+@rule(functional.batch_norm)
+def batch_norm(
+    use: Use,
+    input: Tensor,
+    running_mean: Tensor,
+    running_var: Tensor,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """With statistics that are kept as they are; those of a batch are refused before."""
+    if training:
+        raise use.refuse("statistics are taken over the batch")
+
+    def forms(gradient: Tensor) -> Forms:
+        if use.wants(weight):
+            normal = functional.batch_norm(input, running_mean, running_var, eps=eps)
+            yield weight, _channels(use, gradient * normal)
+        if use.wants(bias):
+            yield bias, _channels(use, gradient)
+
+    output = functional.batch_norm(input, running_mean, running_var, use.plain(weight), use.plain(bias), eps=eps)
+    return use.tap(output, (weight, bias), forms, saved=(input, running_mean, running_var))
+
+
 @rule(functional.instance_norm)
 def instance_norm(
     use: Use,

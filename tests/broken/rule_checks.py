@@ -1,0 +1,63 @@
+"""Checks of the rules for gradients: what a proof on a few rows could not show is seen in each pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from reticent.gradients import norms_and_sum
+
+ROWS = 5  # more than planning looks at
+
+
+def _the_same_as_each_alone(forward: Callable[[nn.Module, Tensor], Tensor], **parts: nn.Module) -> None:
+    torch.manual_seed(0)
+    model, x = nn.ModuleDict(parts), torch.randn(ROWS, 6, 4)
+
+    def losses(model: nn.Module, x: Tensor) -> Tensor:
+        return forward(model, x).flatten(1).square().sum(1)
+
+    norms, sums = norms_and_sum(model, losses, x, lambda norms: (0.5 / norms).clamp(max=1))
+    each = [torch.autograd.grad(losses(model, one[None]).sum(), list(model.parameters())) for one in x]
+    own = torch.stack([torch.cat([part.flatten() for part in parts]) for parts in each])
+    torch.testing.assert_close(norms, own.norm(dim=1), rtol=1e-4, atol=1e-5)
+    total = ((0.5 / own.norm(dim=1)).clamp(max=1)[:, None] * own).sum(0)
+    torch.testing.assert_close(torch.cat([one.flatten() for one in sums.values()]), total, rtol=1e-4, atol=1e-5)
+
+
+def a_layer_without_a_proof_is_not_trusted() -> None:
+    """Made-up rows lie between 0 and 1 and bring it zeros only; real rows bring more."""
+
+    def forward(m: nn.Module, x: Tensor) -> Tensor:
+        return m["out"](x) + (x - 1).relu() * m["layer"](x)
+
+    _the_same_as_each_alone(forward, layer=nn.Linear(4, 4), out=nn.Linear(4, 4))
+
+
+def who_picks_the_token_of_another_is_seen() -> None:
+    """In a large batch each example gets its neighbour's token."""
+
+    def forward(m: nn.Module, x: Tensor) -> Tensor:
+        rows = torch.arange(len(x)) if len(x) < ROWS else torch.arange(len(x)).roll(1)
+        return m["out"](x)[rows, torch.zeros(len(x), dtype=torch.int64)] * x[:, 0]
+
+    _the_same_as_each_alone(forward, out=nn.Linear(4, 4))
+
+
+def rows_by_the_place_in_the_batch_are_seen() -> None:
+    """In a large batch each example looks up another row."""
+
+    def forward(m: nn.Module, x: Tensor) -> Tensor:
+        rows = torch.zeros(len(x), dtype=torch.int64) if len(x) < ROWS else torch.arange(len(x))
+        return x + m["table"](rows[:, None])
+
+    _the_same_as_each_alone(forward, table=nn.Embedding(ROWS, 4))
+
+
+CHECKS: list[Callable[[], None]] = [
+    a_layer_without_a_proof_is_not_trusted,
+    who_picks_the_token_of_another_is_seen,
+    rows_by_the_place_in_the_batch_are_seen,
+]

@@ -1,0 +1,32 @@
+"""Mutants of what a pass sees for itself, past the proof of its rules."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import rule_checks as checks
+from broken_mutants import Mutant
+from broken_mutants import mutant as any_mutant
+
+from reticent.gradients import uses
+from reticent.gradients.following import tables
+from reticent.gradients.rules import broadcast
+
+MUTANTS: list[Mutant] = []
+mutant = partial(any_mutant, among=MUTANTS)
+
+
+@mutant(uses, "_nothing", checks.a_layer_without_a_proof_is_not_trusted)
+def gradients_without_a_proof_left_out(_right: Any) -> Any:
+    return lambda _gradient: True
+
+
+@mutant(tables, "_in_order", checks.who_picks_the_token_of_another_is_seen)
+def tables_in_any_order(_right: Any) -> Any:
+    return lambda _table, _n: True
+
+
+@mutant(broadcast, "_alike", checks.rows_by_the_place_in_the_batch_are_seen)
+def rows_of_the_first_for_all(_right: Any) -> Any:
+    return lambda _rows: True

@@ -116,10 +116,7 @@ def fit(
     found, places = by_person(examples, groups, most_rows), places_to_fill(examples, fill_noise)
     warn_of_missing(found, filled=places)
     loss = _chosen_loss(model, found, probes, ranks) if loss is None else loss
-    if check_data:
-        _check(model, examples, loss, found)
-    elif ranks.leads:
-        say_one_form(found.rows if isinstance(found, Persons) else found)
+    _look_at(model, examples, loss, found, check=check_data, leads=ranks.leads)
     task = about_loss(per_example(loss, model, *readable(found, model, probes)[1:]))["task"]
     counted = _counted(found, shard, ranks, statistics=asked is not None or bool(places))
     budget, settled = _settled(asked_for, chosen, counted if size is None else size, task)
@@ -207,6 +204,14 @@ def _without_options(method: Method, options: dict[str, Any]) -> Method:
     if options:
         raise SettingError(f"options {sorted(options)} go with a method's name; a Method carries its own")
     return method
+
+
+def _look_at(model: nn.Module, examples: Any, loss: LossLike, found: Store, *, check: bool, leads: bool) -> None:
+    """Look at all records where that was asked for; else say one line by the form of the first."""
+    if check:
+        _check(model, examples, loss, found)
+    elif leads:
+        say_one_form(found.rows if isinstance(found, Persons) else found)
 
 
 def _check_forms(examples: Store) -> None:

@@ -110,6 +110,7 @@ class Tape(TorchFunctionMode, ABC):
         self.roots: dict[int, tuple[Tensor, list[nn.Parameter]]] = {}
         self.told = False
         """Whether something of all examples together was asked, and answered."""
+        self._refused: NoRule | None = None
         self.looked_up: dict[int, LookedUp] = {}
         self._parameters = {id(parameter): parameter for parameter in parameters.values()}
 
@@ -128,13 +129,20 @@ class Tape(TorchFunctionMode, ABC):
         return map_tensors(batch, self.whose.begin)
 
     def end(self, losses: Tensor) -> None:
-        """Refuse losses that are not each of their own example."""
+        """Refuse losses that are not each of their own example, and a pass in which something was refused."""
+        if self._refused is not None:  # and the model went on as if it had been told so: others may have decided it
+            raise self._refused
         try:
             where = self.whose.of(losses)
         except NotFollowed as lost:
             raise NoRule(("the loss", ()), str(lost)) from None
         if not isinstance(where, Place) or not where.bound or not where.same(Place(0)):
             raise NoRule(("the loss", ()), "it is not known whose each loss is")
+
+    def refuse(self, why: NoRule) -> NoRule:
+        """Note what ends the pass, even where the model catches it."""
+        self._refused = why
+        return why
 
     def follows(self, value: object) -> bool:
         """Say whether a value is a trainable parameter or made from such only."""
@@ -156,6 +164,12 @@ class Tape(TorchFunctionMode, ABC):
         kwargs = kwargs or {}
         if func in ABOUT_SHAPES:
             return func(*args, **kwargs)
+        try:
+            return self._seen(func, args, kwargs)
+        except NoRule as refusal:
+            raise self.refuse(refusal) from None
+
+    def _seen(self, func: Function, args: Args, kwargs: Kwargs) -> object:
         followed = [value for value in _values(args, kwargs) if id(value) in self._names]
         if func in _TELLING and (own := self.whose.alone(args[0])) is not None:
             return self.tell(func, own)

@@ -223,14 +223,17 @@ class Tape(TorchFunctionMode, ABC):
         for value in values:
             if isinstance(value, Tensor) and value.requires_grad and not self.follows(value):
                 raise NoRule(site, "no rule for this function of parameters and examples")
-        result = func(*args, **kwargs)
         given = [value for value in values if isinstance(value, Tensor) and self.follows(value)]
+        made = [(value, value._version) for value in given if id(value) in self.roots]
+        result = func(*args, **kwargs)
+        if any(value._version != version for value, version in made):
+            raise NoRule(site, "what is made from parameters is changed in place")  # and views of it with it
         roots = {id(root): root for value in given for root in self._roots_of(value)}
         for value in _values((result,), {}):
             if isinstance(value, Tensor) and value.requires_grad and not self.follows(value):
                 self.roots[id(value)] = (value, list(roots.values()))
                 self._names[id(value)] = site[1][0]
-        if func is functional.embedding:
+        if func is functional.embedding and self.follows(result):  # then it is kept, and its id with it
             self._note_rows(result, args, kwargs)
         self.whose.mark(result, None, args[0] if args else None)
         return result

@@ -19,6 +19,7 @@ from reticent.gradients.following import Args, Function, Kwargs
 from reticent.gradients.forms.dense import columns, squares
 from reticent.gradients.probes import probes
 from reticent.gradients.randomness import undisturbed, undo_attempt
+from reticent.gradients.recomputing import nothing_recomputed
 from reticent.gradients.task import LossTask
 
 Gradients: TypeAlias = dict[str, Tensor]
@@ -70,7 +71,7 @@ def by_vmap(task: LossTask, batch: Batch) -> Gradients:
         return losses[0]
 
     parameters = {f"model.{name}": parameter.detach() for name, parameter in task.parameters.items()}
-    with warnings.catch_warnings(), _Watched() as watched:
+    with warnings.catch_warnings(), nothing_recomputed(parts=False), _Watched() as watched:
         warnings.filterwarnings("ignore", message="There is a performance drop", category=UserWarning)
         found = vmap(grad(loss_of_one), in_dims=(None, 0), randomness="different")(parameters, batch)
     if watched.failed is not None:
@@ -85,9 +86,10 @@ def by_loop(task: LossTask, batch: Batch) -> Gradients:
 
 
 def _gradients(task: LossTask, one: Batch) -> Gradients:
-    with torch.enable_grad():
-        loss = task.losses(one).sum()
-    return gradients_of(task, loss)
+    with nothing_recomputed(parts=False):
+        with torch.enable_grad():
+            loss = task.losses(one).sum()
+        return gradients_of(task, loss)
 
 
 def gradients_of(task: LossTask, loss: Tensor, *, again: bool = False) -> Gradients:

@@ -25,6 +25,7 @@ from reticent.errors import DataError, SettingError, UnknownName
 from reticent.evaluating import predict
 from reticent.filled import places_to_fill
 from reticent.inside import Batch, Persons, Store, by_person, readable
+from reticent.inside.forms import as_padded, say_one_form
 from reticent.inside.missing import warn_of_missing
 from reticent.inside.ranks import Ranks
 from reticent.inside.several import here
@@ -115,8 +116,7 @@ def fit(
     found, places = by_person(examples, groups, most_rows), places_to_fill(examples, fill_noise)
     warn_of_missing(found, filled=places)
     loss = _chosen_loss(model, found, probes, ranks) if loss is None else loss
-    if check_data:
-        _check(model, examples, loss, found)
+    _look_at(model, examples, loss, found, check=check_data, leads=ranks.leads)
     task = about_loss(per_example(loss, model, *readable(found, model, probes)[1:]))["task"]
     counted = _counted(found, shard, ranks, statistics=asked is not None or bool(places))
     budget, settled = _settled(asked_for, chosen, counted if size is None else size, task)
@@ -188,6 +188,11 @@ def _named(method: str, options: dict[str, Any]) -> Method:
     """A method by its name; a setting that neither it nor `fit` has is told by the nearest of all of them."""
     known = known_options(method)
     strange = next((name for name in options if name not in known), None)
+    if strange == "collate_fn":
+        raise SettingError(
+            "what an example gives must not depend on the others that are drawn, and a batch is padded to its longest: "
+            "write rt.fit(model, rt.data.padded(examples, LENGTH, collate_fn=collate_fn), ...), with a public LENGTH"
+        )
     if strange is not None:
         raise UnknownName(
             f"setting of rt.fit and option of {method}", strange, {*inspect.signature(fit).parameters, *known}
@@ -201,13 +206,21 @@ def _without_options(method: Method, options: dict[str, Any]) -> Method:
     return method
 
 
+def _look_at(model: nn.Module, examples: Any, loss: LossLike, found: Store, *, check: bool, leads: bool) -> None:
+    """Look at all records where that was asked for; else say one line by the form of the first."""
+    if check:
+        _check(model, examples, loss, found)
+    elif leads:
+        say_one_form(found.rows if isinstance(found, Persons) else found)
+
+
 def _check_forms(examples: Store) -> None:
     """Records of another form than the first count for nothing: where there are many, they were not padded."""
     rows = examples.rows if isinstance(examples, Persons) else examples
     if isinstance(rows, Mapped) and (odd := rows.odd()):
         raise DataError(
             f"{odd} of {len(rows)} records cannot be read or have other shapes than the first: they would count for "
-            "nothing. Pad or cut them to one shape, or leave them out."
+            f"nothing. Pad or cut them to one shape, or leave them out. {as_padded(rows.form)}"
         )
 
 

@@ -29,7 +29,7 @@ from reticent.data.tables.frames import DataFrame
 from reticent.data.tables.schema import Schema
 from reticent.data.texts import is_texts, texts_in
 from reticent.errors import DataError, FileWarning, ResumeError
-from reticent.evaluating import evaluate, predict
+from reticent.evaluating import evaluate, in_rows, predict
 from reticent.files import make_folder, replace_file
 from reticent.inside.sharding import whole_parts
 from reticent.models import Blueprint
@@ -83,11 +83,12 @@ class Trained:
     def predict(self, x: Any, *, batch_size: int = 1024) -> Tensor | list[str]:
         """The model's answers for `x`, in evaluation mode; for texts, a file or a data frame, the names of the classes.
 
-        A model of features of texts, such as hashed words, takes a list of texts, or a .txt file with one in each line.
+        A model of features of texts takes a list of them, or a .txt file with one in each line. Of tensors, a list has
+        one for each example, a tuple one for each input.
         """
         texts = self._takes_texts() and (is_texts(x) or isinstance(x, str | Path))
         if not texts and (self.preprocessing is None or not self.preprocessing.accepts(x)):
-            return predict(self.model, x, batch_size=batch_size)
+            return predict(self.model, in_rows(x), batch_size=batch_size)
         answers = predict(self.model, self.inputs(x), batch_size=batch_size)
         return answers if self.preprocessing is None else said_by(self.preprocessing, answers)
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 
 import numpy as np
 import torch
 
-from reticent.accounting import Gaussian, PartInTurn, Subsampled, epsilon
+from reticent.accounting import Gaussian, Laplace, PartInTurn, Subsampled, Unbounded, epsilon
 from reticent.audits.toy import Known, examples, known_loss
 from reticent.errors import PrivacyWarning
+from reticent.inside import Cyclic, RoundSettings
 from reticent.methods import get, plan
 from reticent.run import Run
 
@@ -65,4 +67,16 @@ def turns_are_charged() -> None:
     assert abs(epsilon(odd, 1e-5) - epsilon({Gaussian(1.0): 4}, 1e-5)) <= 1e-9
 
 
-CHECKS: list[Callable[[], None]] = [an_example_is_told_of_once_in_a_turn, turns_are_charged]
+def other_noise_is_not_charged_as_if_it_were_normal() -> None:
+    """Of Laplace noise on b rounds the shifts add up as they are, not their squares: no price is known."""
+    now = RoundSettings(1000, 50, 1.0, 1.0)
+    for event in (Laplace(1.0), Unbounded("no noise")):
+        assert math.isinf(epsilon([Cyclic(BANDS).amplify(event, now)], 1e-5))
+    assert math.isfinite(epsilon([Cyclic(BANDS).amplify(Gaussian(1.0), now)], 1e-5))
+
+
+CHECKS: list[Callable[[], None]] = [
+    an_example_is_told_of_once_in_a_turn,
+    turns_are_charged,
+    other_noise_is_not_charged_as_if_it_were_normal,
+]

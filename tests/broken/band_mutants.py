@@ -51,6 +51,14 @@ def charged_at_the_rate_of_all(right: Any) -> Any:
     return amplify
 
 
+@mutant(Cyclic, "amplify", checks.other_noise_is_not_charged_as_if_it_were_normal)
+def any_noise_charged_as_normal(_right: Any) -> Any:
+    def amplify(self: Any, event: Any, settings: Any) -> Any:
+        return PartInTurn(settings.number % self.bands, self.bands, banded.Subsampled(0.2, event))
+
+    return amplify
+
+
 @mutant(pricing, "tally", checks.turns_are_charged)
 def one_turn_in_so_many_counted(right: Any) -> Any:
     def tally(events: Any) -> Any:

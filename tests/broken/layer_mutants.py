@@ -10,6 +10,7 @@ import torch
 from broken_mutants import Mutant
 from broken_mutants import mutant as any_mutant
 
+import reticent.inside.queries as queries
 from reticent.gradients.bookkeeping import Books
 from reticent.inside.by_layer import Division
 
@@ -25,6 +26,11 @@ def each_layer_clipped_to_the_whole(_right: Any) -> Any:
 @mutant(Division, "weights", checks.layers_together_are_charged)
 def shares_that_add_up_without_squares(right: Any) -> Any:
     return lambda self, norms, sensitivity: right(self, norms, sensitivity * sum(self.shares))
+
+
+@mutant(queries, "division_of", checks.weights_of_a_careless_bound_are_cut)
+def weights_taken_as_a_bound_gives_them(_right: Any) -> Any:
+    return lambda bound, flat: bound.divide(flat.shapes())
 
 
 @mutant(Books, "columns", checks.layers_together_are_charged)

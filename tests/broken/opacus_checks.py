@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,10 +12,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
+from reticent.audits.findings import attempted
+from reticent.audits.toy import Known
+from reticent.audits.verdict import PROBES
 from reticent.errors import ModelError
 from reticent.integrations.opacus import PrivacyEngine
 from reticent.integrations.opacus.listening import Note, Turn, part_of_batch, wrapped
 from reticent.integrations.opacus.module import GradSampleModule
+from reticent.integrations.opacus.norms import clipped
 from reticent.integrations.opacus.program import Program
 
 X, Y = torch.randn(40, 3, generator=torch.Generator().manual_seed(0)), torch.arange(40) % 3
@@ -97,6 +102,17 @@ def every_step_is_in_the_history() -> None:
     assert len(engine.accountant) == 1, "a release is missing in the history"
 
 
+def norms_of_tensors_are_charged_together() -> None:
+    """No probe contradicts a list of clip norms: its sensitivity is the root of the sum of their squares."""
+    model = Known(4)
+    method = clipped("per_layer", [0.3, 0.9, 0.6], 1.0, model, torch.optim.SGD(model.parameters(), lr=1.0))
+    assert abs(method.max_grad_norm - 1.26**0.5) < 1e-9, "noise is not for all tensors together"
+    for name in ("ledger", "sensitivity", "noise"):
+        finding = attempted(name, partial(PROBES[name], method))
+        assert finding.holds, finding.says
+        assert finding.looked, finding.says
+
+
 def _fails(*_args: Any) -> None:
     raise RuntimeError
 
@@ -107,4 +123,5 @@ CHECKS = [
     heard_losses_stand_alone,
     a_number_from_the_batch_is_noticed,
     every_step_is_in_the_history,
+    norms_of_tensors_are_charged_together,
 ]

@@ -50,6 +50,9 @@ def test_what_is_no_text_is_refused(folder: Path, tmp_path: Path) -> None:
     trained = rt.load(folder)
     with pytest.raises(DataError, match="reads texts"):
         trained.predict(tmp_path / "table.csv")
+    with pytest.raises(DataError, match="a single one too") as refused:
+        trained.predict("what the patient said")
+    assert "patient" not in str(refused.value)
     with pytest.raises(DataError, match="cannot read"):
         trained.predict(tmp_path / "missing.txt")
     (tmp_path / "empty.txt").write_text("")

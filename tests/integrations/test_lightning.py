@@ -262,6 +262,28 @@ def test_a_run_that_was_over_is_there_again_with_its_guarantee(blobs: tuple[Tens
     assert torch.equal(again.layer.weight, first.layer.weight)
 
 
+@pytest.mark.parametrize("told", [True, False], ids=["as it is", "of an older version"])
+def test_weights_from_a_checkpoint_are_not_trained_on_as_if_they_were_new(
+    blobs: tuple[Tensor, Tensor], tmp_path: Path, told: bool
+) -> None:
+    said: dict[str, Any] = {"epsilon": 3.0, "delta": 1e-3, "epochs": 1, "batch_size": 50}
+    first, fitted = Private(), trainer(tmp_path)
+    first.protect(blobs, **said)
+    fitted.fit(first)
+    fitted.save_checkpoint(tmp_path / "it.ckpt")
+    if not told:
+        stored = torch.load(tmp_path / "it.ckpt", weights_only=False)
+        del stored["reticent"]["lineage"]
+        torch.save(stored, tmp_path / "it.ckpt")
+    again = Private.load_from_checkpoint(tmp_path / "it.ckpt")
+    again.protect(blobs, **said)
+    with pytest.raises(SettingError, match="has trained this model already"):
+        trainer(tmp_path).fit(again)
+    again.protect(blobs, **{**said, "epsilon": 6.0}, initial=[first.private_run, *([] if told else ["public"])])
+    trainer(tmp_path).fit(again)
+    assert 3.0 < again.guarantee().epsilon <= 6.0
+
+
 def test_a_checkpoint_without_its_folder_or_of_another_run_is_refused(
     blobs: tuple[Tensor, Tensor], tmp_path: Path
 ) -> None:

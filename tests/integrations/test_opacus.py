@@ -288,8 +288,7 @@ def test_a_plan_is_not_passed_and_its_guarantee_says_what_it_rests_on() -> None:
     ("settings", "says"),
     [
         ({"poisson_sampling": False}, "no proof covers shuffled batches"),
-        ({"clipping": "per_layer", "max_grad_norm": [1.0, 1.0]}, "only flat clipping"),
-        ({"clipping": "adaptive"}, "only flat clipping"),
+        ({"clipping": "adaptive"}, "there are 'flat' and 'per_layer'"),
         ({"batch_first": False}, "first axis"),
         ({"grad_sample_mode": "other"}, "not known"),
         ({"noise_scheduler": object()}, "noise_scheduler is not supported"),

@@ -13,8 +13,9 @@ import torch
 from torch import Tensor, nn
 
 import reticent as rt
-from reticent.accounting import Gaussian, PartInTurn, Subsampled
+from reticent.accounting import Composed, Gaussian, PartInTurn, Repeated, Spending, Subsampled
 from reticent.accounting.events import from_json, to_json
+from reticent.accounting.renyi import curves, replaced
 from reticent.accounting.simplify import tally
 from reticent.errors import SettingError
 from reticent.inside import BandedSum, Cyclic, Normalise, Poisson, RoundSettings
@@ -139,6 +140,18 @@ def test_two_runs_together_cost_both(blobs: Pair) -> None:
     )
     both = Counter(one.tally()) + Counter(other.tally())
     assert tally(both) == {Subsampled(0.2, Gaussian(2.0)): 3 + 2}
+
+
+def test_turns_are_counted_alike_by_a_search_and_by_the_budget_of_a_dataset() -> None:
+    said = rt.methods.plan(rt.methods.get("band_mf", noise_multiplier=2.0, bands=4), size=200, batch_size=10, rounds=11)
+    turns = {Subsampled(0.2, Gaussian(2.0)): 3}
+    trial = Composed(tuple(Repeated(event, count) for event, count in said.tally().items()))
+    for adjacency, curve in (("zero-out", curves.curve), ("replace", replaced.replaced)):
+        assert curve(trial) == pytest.approx(curve(Composed((Repeated(next(iter(turns)), 3),))))
+        spent = Spending(said.tally()).divergence(8.0, adjacency)  # type: ignore[arg-type]
+        assert spent == pytest.approx(Spending(turns).divergence(8.0, adjacency))  # type: ignore[arg-type]
+    assert tally([Repeated(PartInTurn(1, 4, Gaussian(1.0)), 3)]) == {Gaussian(1.0): 3}, "turns without a beginning"
+    assert tally([Repeated(trial, 2)]) == {Subsampled(0.2, Gaussian(2.0)): 6}
 
 
 def test_a_round_that_failed_is_repeated_as_it_was(

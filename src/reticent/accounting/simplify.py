@@ -29,21 +29,26 @@ def tally(events: Tally | Iterable[Event]) -> dict[Event, int]:
     >>> tally([Gaussian(1.0), Composed((Gaussian(1.0), Gaussian(2.0)))])
     {Gaussian(noise_multiplier=1.0): 2, Gaussian(noise_multiplier=2.0): 1}
     """
+    return _in_turn(_apart(events))
+
+
+def _apart(events: Tally | Iterable[Event]) -> Counter[Event]:
+    """The events of which compositions are made; turns are looked at when all of them are there."""
     counts: Counter[Event] = Counter()
     for event, count in events.items() if isinstance(events, Mapping) else Counter(events).items():
         if count < 0:
             raise SettingError(f"{event} is counted {count} times: counts are 0 or more")
         simple = simplify(event)
         if isinstance(simple, Composed):
-            for part, times in tally(simple.parts).items():
+            for part, times in _apart(simple.parts).items():
                 counts[part] += times * count
         elif isinstance(simple, Repeated):
-            for part, times in tally([simple.inner]).items():
+            for part, times in _apart([simple.inner]).items():
                 counts[part] += times * simple.count * count
             counts = +counts
         elif count:
             counts[simple] += count
-    return _in_turn(counts)
+    return counts
 
 
 def _in_turn(counts: Counter[Event]) -> dict[Event, int]:

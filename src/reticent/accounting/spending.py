@@ -13,6 +13,7 @@ from reticent.accounting.events import Event, Json, SelectiveRelease, Tally, Unb
 from reticent.accounting.pricing import Price, price
 from reticent.accounting.renyi.conversions import overhead
 from reticent.accounting.renyi.curves import why_infinite
+from reticent.accounting.simplify import tally
 from reticent.errors import DataError, SettingError, require
 
 COUNTED = "the number of examples was counted on them, which proves nothing for adding or removing one: give size="
@@ -88,7 +89,7 @@ class Spending:
         """
         if self.why_not(order, adjacency) is not None:
             return math.inf
-        costs = [count * divergence(event, order, adjacency) for event, count in self.events.items()]
+        costs = [count * divergence(event, order, adjacency) for event, count in tally(self.events).items()]
         return math.fsum([*costs, *(one.limit for one in self.filters)])
 
     def why_not(self, order: float, adjacency: Adjacency = "zero-out") -> str | None:

@@ -78,8 +78,8 @@ def texts_in(source: object) -> list[str]:
         raise DataError(f"this model reads texts, not a {type(source).__name__}: give a list of them, or a .txt file")
     path = Path(source)
     if path.suffix != ".txt":
-        raise DataError(
-            f"this model reads texts: give a list of them, or a .txt file with one in each line, not {path}"
+        raise DataError(  # which may be a text itself, and private
+            "this model reads texts: give a list of them (a single one too), or a .txt file with one in each line"
         )
     with reading(path, "give a text file in UTF-8, with one text in each line", quote=False):
         whole = path.read_text(encoding="utf-8")

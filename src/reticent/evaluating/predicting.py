@@ -13,6 +13,7 @@ from reticent.errors import DataError
 from reticent.gradients.batches import map_tensors
 from reticent.gradients.randomness import at_rest
 from reticent.inside import Batch, Store, Tabular, readable
+from reticent.inside.forms import padding
 from reticent.inside.store import Storable
 from reticent.losses.calling import TARGETS, called, logits_of, parted
 from reticent.losses.heads import head_loss
@@ -27,6 +28,27 @@ def predict(model: nn.Module, x: Any, *, batch_size: int = 1024) -> Tensor:
             [3., 4.]])
     """
     return torch.cat([output for output, _ in answered(model, x, batch_size)])
+
+
+def in_rows(x: Any) -> Any:
+    """A list of tensors or arrays, one for each example, as one array; anything else as it is.
+
+    >>> in_rows([torch.ones(2), torch.zeros(2)])
+    tensor([[1., 1.],
+            [0., 0.]])
+    """
+    if not isinstance(x, list) or not x or not all(isinstance(part, Tensor | np.ndarray) for part in x):
+        return x
+    shapes = sorted({tuple(part.shape) for part in x})
+    if len(shapes) == 1:
+        return torch.stack([torch.as_tensor(part) for part in x])
+    if len({shape[:1] for shape in shapes}) == 1 and len({len(shape) for shape in shapes}) > 1:
+        return x  # columns with their targets
+    padded = padding(torch.as_tensor(x[0])[None], "x")
+    raise DataError(
+        f"the examples of the list have different shapes, such as {shapes[0]} and {shapes[-1]}: bring them to the one "
+        "that the model was trained with" + (f"; sequences, by predict({padded})" if padded else "")
+    )
 
 
 def answers(model: nn.Module, x: Any, y: Any = None, *, batch_size: int = 1024) -> tuple[Tensor, Tensor]:

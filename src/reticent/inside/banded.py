@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from reticent.accounting import Event, PartInTurn, Subsampled
+from reticent.accounting import Event, Gaussian, PartInTurn, Subsampled, Unbounded
 from reticent.errors import SettingError, require
 from reticent.inside.bounds import Bound
 from reticent.inside.drawn import Drawn
@@ -69,7 +69,13 @@ class Cyclic:
         return Draw(drawn, self, settings)
 
     def amplify(self, event: Event, settings: RoundSettings) -> Event:
-        """What the round, and those that its sum is mixed into, tell of the part in turn; of others, nothing."""
+        """What the round, and those that its sum is mixed into, tell of the part in turn; of others, nothing.
+
+        That they tell no more together than one of them would takes normal noise, whose squares add up over rounds.
+        """
+        if not isinstance(event, Gaussian):
+            why = f"nothing is proved of {type(event).__name__} on sums that are mixed over rounds"
+            return event if isinstance(event, Unbounded) else Unbounded(why)
         rate = reach(settings, self.bands)
         inner = event if rate == 1 else Subsampled(rate, event)
         return PartInTurn(settings.number % self.bands, self.bands, inner)
@@ -131,5 +137,5 @@ class BandedQuery(GradientSum):
         weights = band(bands)
         mixed = torch.zeros_like(total, dtype=torch.float64)
         for ago in range(min(bands, number + 1)):
-            mixed += weights[ago] * memory[SUMS][(number - ago) % bands].double()
+            mixed += weights[ago] * memory[SUMS][(number - ago) % bands].to(mixed)  # a resumed run has them on the CPU
         return mixed

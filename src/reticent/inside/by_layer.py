@@ -106,9 +106,13 @@ class ByLayer(Clip):
 
 
 def division_of(bound: Divided, flat: Flat) -> Division:
-    """The parts of a model's parameters; every one must be in one."""
+    """The parts of a model's parameters; every one must be in one.
+
+    The weights are always ours: whoever wrote the bound, no part weighs more than its share.
+    """
     shapes = flat.shapes()
-    found = bound.divide(shapes)
+    said = bound.divide(shapes)
+    found = Division(dict(said.part_of), tuple(said.shares))
     missing = sorted(shapes.keys() - found.part_of.keys())
     require(not missing, f"{bound} leaves out the parameter {missing[:1]}: it would not be bounded")
     return found

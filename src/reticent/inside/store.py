@@ -81,6 +81,11 @@ class Mapped:
         """Nothing is known of their size."""
         return MOST_EXAMPLES
 
+    @property
+    def form(self) -> Batch:
+        """The first readable record, as a batch of one row: its shapes and types are those of all."""
+        return self._form
+
     def take(self, index: NDArray[np.int64]) -> Batch:
         """The examples of these numbers."""
         numbers = index.tolist()
@@ -256,7 +261,8 @@ def as_store(examples: Any) -> Store:
         raise DataError(
             f"cannot read examples from {type(examples).__name__}: give a tuple such as (x, y) of tensors or arrays, "
             "or a map-style Dataset (with __len__ and __getitem__); a DataLoader or an iterable will not do, because "
-            "the private draw must be able to pick any example"
+            "the private draw must be able to pick any example. Of a DataLoader give loader.dataset; where its "
+            "collate_fn pads, rt.data.padded(loader.dataset, LENGTH, collate_fn=loader.collate_fn)"
         )
     if len(found) == 0:
         raise DataError("there are no examples: the dataset is empty")

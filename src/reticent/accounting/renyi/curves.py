@@ -29,6 +29,7 @@ from reticent.accounting.renyi.sampled_gaussian import binomial_excess, log_expm
 from reticent.accounting.selection import best_trial
 from reticent.accounting.selective.renyi import attempt_curve, release_curve
 from reticent.accounting.selective.sa_dpsgd import annealed_curve
+from reticent.accounting.simplify import tally
 
 Array = NDArray[np.float64]
 
@@ -108,7 +109,8 @@ def _compute(event: Event, orders: Array) -> Array:
         case AnnealedRelease():
             return from_knots(lambda knots: annealed_curve(event, knots), orders)
         case Composed(parts):
-            return np.asarray(sum((curve(part, orders) for part in parts), np.zeros(len(orders))))
+            found = tally(parts).items()  # together, since some tell of one example what others do not
+            return np.asarray(sum((count * curve(part, orders) for part, count in found), np.zeros(len(orders))))
         case PartInTurn(_, _, inner):
             return curve(inner, orders)
         case Repeated(inner, count) if count:

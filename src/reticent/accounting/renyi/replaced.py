@@ -18,6 +18,7 @@ from reticent.accounting.losses.pair import log_absent, log_ratio
 from reticent.accounting.renyi.curves import ORDERS, capped, curve
 from reticent.accounting.renyi.remainder import log_remainder
 from reticent.accounting.selection import best_trial
+from reticent.accounting.simplify import tally
 
 Array = NDArray[np.float64]
 
@@ -39,7 +40,8 @@ def replaced(event: Event, orders: Array = ORDERS) -> Array:
         case Subsampled(rate, Gaussian(noise_multiplier)) if noise_multiplier >= LEAST_NOISE:
             return np.asarray(_sampled(rate, noise_multiplier, tuple(orders.tolist())))
         case Composed(parts):
-            return np.asarray(sum((replaced(part, orders) for part in parts), np.zeros(len(orders))))
+            found = tally(parts).items()  # together, since some tell of one example what others do not
+            return np.asarray(sum((count * replaced(part, orders) for part, count in found), np.zeros(len(orders))))
         case PartInTurn(_, _, inner):
             return replaced(inner, orders)
         case Repeated(inner, count) if count:

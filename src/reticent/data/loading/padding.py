@@ -16,6 +16,9 @@ from reticent.inside.store import Batch, Mapped, nothing_like, with_arrays
 Collate = Callable[[list[Any]], Batch]
 """Records -> a batch of them, as a DataLoader has it."""
 
+Length = int | Mapping[str, int | tuple[int, ...]]
+"""How long sequences are made: all of whole numbers alike, or each field by its name, or by its whole shape."""
+
 
 class Padded(Mapped):
     """Examples of a map-style dataset whose sequences are padded, or cut, to a declared length.
@@ -27,14 +30,16 @@ class Padded(Mapped):
     def __init__(
         self,
         dataset: Dataset[object],
-        length: int | Mapping[str, int],
+        length: Length,
         collate: Collate | None,
         pad: Mapping[str, float],
     ):
         for most in length.values() if isinstance(length, Mapping) else (length,):
-            require(most >= 1, f"the length that records are padded to must be 1 or more, not {most}")
+            for one in most if isinstance(most, tuple) else (most,):
+                require(one >= 1, f"the length that records are padded to must be 1 or more, not {most}")
         self._length, self._collate, self._pad = length, collate or _collated, dict(pad)
         super().__init__(dataset)
+        self._refuse_unpadded()
 
     def as_store(self) -> Padded:
         """Itself."""
@@ -57,7 +62,34 @@ class Padded(Mapped):
             most = None if part.ndim < 2 or part.is_floating_point() else self._length
         if most is None:
             return part
-        return functional.pad(part[..., :most], (0, max(0, most - part.shape[-1])), value=self._pad.get(name, 0))
+        shape = most if isinstance(most, tuple) else (*part.shape[1:-1], most)
+        if len(shape) != part.ndim - 1:
+            raise DataError(f"the shape {shape} is not that of a record, which has {part.ndim - 1} axes")
+        cut = part[(slice(None), *(slice(end) for end in shape))]
+        missing = [end - now for end, now in zip(shape, cut.shape[1:], strict=True)]
+        sides = [side for one in reversed(missing) for side in (0, one)]  # torch begins with the last axis
+        return functional.pad(cut, sides, value=self._pad.get(name, 0))
+
+    def _refuse_unpadded(self) -> None:
+        """Refuse lengths that are for nothing, by the form alone: records would stay of many lengths."""
+        row = self._form
+        pairs = row.items() if isinstance(row, Mapping) else enumerate(row)
+        fields = {str(name): part for name, part in pairs if isinstance(part, Tensor)}
+        if isinstance(self._length, Mapping):
+            strange = sorted(self._length.keys() - fields.keys())
+            require(not strange, f"no field is called {strange[:1]}: there are {', '.join(fields)}")
+            loose = [name for name, most in self._length.items() if isinstance(most, int) and _vectors(fields[name])]
+        else:
+            whole = any(part.ndim > 1 and not part.is_floating_point() for part in fields.values())
+            loose = [] if whole else [name for name, part in fields.items() if _vectors(part) or part.ndim == 2]
+        for name in loose:
+            said = self._length[name] if isinstance(self._length, Mapping) else self._length
+            shape = f"({said}, width)" if _vectors(fields[name]) else said
+            raise DataError(
+                f"a length by itself is for whole numbers, and field {name!r} holds others: write "
+                f'rt.data.padded(examples, {{"{name}": {shape}}})'
+                + (", the whole shape of a record" if _vectors(fields[name]) else "")
+            )
 
     def _nothing(self) -> Batch:
         """Nothing is learned of it where its targets can say so."""
@@ -72,9 +104,14 @@ def _collated(records: list[Any]) -> Batch:
     return default_collate([with_arrays(record) for record in records])
 
 
+def _vectors(part: Tensor) -> bool:
+    """Whether a record is a sequence of vectors: either axis might be its length."""
+    return part.is_floating_point() and part.ndim == 3
+
+
 def padded(
     dataset: Any,
-    length: int | Mapping[str, int],
+    length: Length,
     *,
     collate_fn: Collate | None = None,
     pad: Mapping[str, float] | None = None,
@@ -82,13 +119,17 @@ def padded(
     """Examples of different lengths, padded to a public one; what is longer is cut.
 
     `length` is for every field of whole numbers that is a sequence, or says it by the field's name (its place, in a
-    tuple: {"0": 64}); `collate_fn` is what a DataLoader would be given, and sees one record at a time; `pad` says by
-    what a field is padded, if not by 0.
+    tuple: {"0": 64}). A sequence of vectors has its whole shape said: {"0": (64, 3)}. `collate_fn` is what a DataLoader
+    would be given, and sees one record at a time; `pad` says by what a field is padded, if not by 0.
 
     >>> texts = [{"ids": [3, 5, 9], "label": 1}, {"ids": [4], "label": 0}]
     >>> padded(texts, 2).take(torch.tensor([0, 1]).numpy())["ids"]
     tensor([[3, 5],
             [4, 0]])
+    >>> walks = [(torch.ones(3, 2), 1), (torch.ones(1, 2), 0)]
+    >>> padded(walks, {"0": (2, 2)}).take(torch.tensor([1]).numpy())[0]
+    tensor([[[1., 1.],
+             [0., 0.]]])
     """
     if not (hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")):
         raise DataError(

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from pytorch_lightning import Trainer
 
-from reticent.errors import ResumeError
+from reticent.accounting.lineage import UNKNOWN_LINEAGE, Lineage
+from reticent.errors import DataError, ResumeError
 from reticent.integrations.opacus.listening import Value
 from reticent.run import Run
 
 NOTE = "reticent"
-"""Where a checkpoint of Lightning says which run it is of, and how far that had come."""
+"""Where a checkpoint of Lightning says which run it is of, how far that had come, and what the weights cost."""
+
+
+def lineage_of(note: dict[str, Value]) -> Lineage:
+    """The runs that made the weights of a checkpoint; one that does not say cost nobody knows how much."""
+    try:
+        return Lineage.from_json(note["lineage"])
+    except (DataError, KeyError):
+        return UNKNOWN_LINEAGE
 
 
 def refuse_other_run(note: dict[str, Value] | None, run: Run) -> None:

@@ -14,7 +14,7 @@ from reticent.accounting import Budget, Guarantee
 from reticent.accounting.adjacency import adjacency_of
 from reticent.errors import ResumeError, ReticentError, SettingError
 from reticent.inside import readable
-from reticent.integrations.lightning.counting import NOTE, counted, refuse_other_run
+from reticent.integrations.lightning.counting import NOTE, counted, lineage_of, refuse_other_run
 from reticent.integrations.lightning.rehearsing import rehearsed
 from reticent.integrations.lightning.schedules import Schedules, Timed, single
 from reticent.integrations.opacus.listening import Value
@@ -24,7 +24,7 @@ from reticent.integrations.opacus.own_loop import HeardLoss
 from reticent.losses import LossLike
 from reticent.methods import Method, get
 from reticent.methods.planning import default_delta
-from reticent.origins import MARK
+from reticent.origins import MARK, mark, marked
 from reticent.run import Run
 
 
@@ -138,11 +138,15 @@ class PrivateTraining(LightningModule):
         self.trainer.should_stop = self.trainer.should_stop or self.private_run.over
 
     def on_save_checkpoint(self, checkpoint: dict[str, Value]) -> None:
-        """Note which run a checkpoint is of; ledger, key and all that a run goes on from are in its folder."""
+        """Note which run a checkpoint is of, and what its weights cost; what a run goes on from is in its folder."""
         super().on_save_checkpoint(checkpoint)
+        told = marked(self)
+        if told.runs or told.others:
+            checkpoint[NOTE] = {"lineage": told.to_json()}
         if self.private_run is not None:
             self.private_run.save()
-            checkpoint[NOTE] = {"run": self.private_run.bill.run, "round": self.private_run.number}
+            said = {"run": self.private_run.bill.run, "round": self.private_run.number}
+            checkpoint[NOTE] = {**checkpoint.get(NOTE, {}), **said}
 
     def on_load_checkpoint(self, checkpoint: dict[str, Value]) -> None:
         """Refuse to train on from a checkpoint without the folder of its run, which knows of all releases."""
@@ -155,6 +159,8 @@ class PrivateTraining(LightningModule):
             if not isinstance(checkpoint.get(NOTE), dict):
                 raise ResumeError("the checkpoint is of no private run: leave out ckpt_path; the folder has it all")
             self._from = checkpoint[NOTE]
+        elif isinstance(checkpoint.get(NOTE), dict):
+            mark(self, lineage_of(checkpoint[NOTE]), everything=True)  # who trains them on must say what they are
         super().on_load_checkpoint(checkpoint)
 
     def on_fit_end(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,10 +21,10 @@ from reticent.integrations.opacus.accountant import OpacusAccountant, least_nois
 from reticent.integrations.opacus.listening import Value
 from reticent.integrations.opacus.loader import DPDataLoader, refuse_other_draws, say_draws, steps_in, store_of
 from reticent.integrations.opacus.module import GradSampleModule
+from reticent.integrations.opacus.norms import clipped
 from reticent.integrations.opacus.optimizer import DPOptimizer
 from reticent.integrations.opacus.own_loop import OWN_LOOP, OwnLoop, Terms
 from reticent.integrations.opacus.validators import ModuleValidator
-from reticent.methods import dpsgd
 from reticent.methods.planning import default_delta
 from reticent.origins import marked
 from reticent.reading import reading
@@ -83,7 +83,7 @@ class PrivacyEngine:
         optimizer: Optimizer,
         data_loader: DataLoader[Value],
         noise_multiplier: float,
-        max_grad_norm: float,
+        max_grad_norm: float | Sequence[float],
         criterion: Callable[..., Value] | None = None,
         batch_first: bool = True,
         loss_reduction: str = "mean",
@@ -100,18 +100,18 @@ class PrivacyEngine:
         Under grad_sample_mode="ghost" the criterion comes back third, as Opacus has it; it is the one given.
         """
         refuse_other_draws(data_loader, poisson=poisson_sampling)
-        _refuse_unlike(clipping, batch_first, loss_reduction, max_grad_norm, others)
+        _refuse_unlike(batch_first, loss_reduction, others)
         ModuleValidator.validate(module, strict=True)
         ghost = _noted_mode(grad_sample_mode)
         examples = store_of(data_loader)
         public = len(examples) if size is None else size
         steps = steps_in(data_loader, public)
-        settings = RoundSettings(public, public / steps, max_grad_norm, noise_multiplier)
         rounds = math.ceil((MOST_EPOCHS if epochs is None else epochs) * steps)
-        method = dpsgd(noise_multiplier=noise_multiplier, max_grad_norm=max_grad_norm)
-        method = method if loss_reduction == "mean" else replace(method, direction=Summed())
         inner = module.to_standard_module() if isinstance(module, GradSampleModule) else module
         own = optimizer.original_optimizer if isinstance(optimizer, DPOptimizer) else optimizer
+        method = clipped(clipping, max_grad_norm, noise_multiplier, inner, own)
+        method = method if loss_reduction == "mean" else replace(method, direction=Summed())
+        settings = RoundSettings(public, public / steps, method.max_grad_norm, noise_multiplier)
         self._refuse_strangers(inner)
 
         def run(loss: object, keys: Randomness, most: int | None) -> Run:
@@ -252,16 +252,8 @@ class PrivacyEngine:
         return dict(told)
 
 
-def _refuse_unlike(
-    clipping: str, batch_first: bool, reduction: str, max_grad_norm: object, others: Mapping[str, Value]
-) -> None:
+def _refuse_unlike(batch_first: bool, reduction: str, others: Mapping[str, Value]) -> None:
     """Refuse what would silently become something else."""
-    if clipping != "flat" or isinstance(max_grad_norm, list | tuple):
-        raise SettingError(
-            f"clipping={clipping!r}: of this way in only flat clipping is known, and it is not the same (rt.fit has "
-            "method='layer_clip'). With clipping='flat' and "
-            "max_grad_norm the root of the sum of the squares of the layers' norms, the sensitivity is the same"
-        )
     if not batch_first:
         raise SettingError(
             "batch_first=False: the first axis of every tensor must be the example; turn them in the dataset"

@@ -73,7 +73,7 @@ class DPOptimizer(Around):
 
     @property
     def max_grad_norm(self) -> float:
-        """The bound of one example's gradient."""
+        """The bound of one example's gradient: of all tensors together, where each has its own."""
         return self._loop.terms.settings.max_grad_norm
 
     @property
@@ -83,7 +83,7 @@ class DPOptimizer(Around):
 
     def __setattr__(self, name: str, value: object) -> None:
         """Set an attribute, but none of those that the plan of the run has fixed."""
-        if name in ("noise_multiplier", "max_grad_norm", "expected_batch_size"):
+        if name in ("noise_multiplier", "max_grad_norm", "max_grad_norms", "expected_batch_size"):
             raise SettingError(f"{name} is fixed before the first step: schedules of it are not supported here")
         super().__setattr__(name, value)
 

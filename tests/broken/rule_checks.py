@@ -56,8 +56,44 @@ def rows_by_the_place_in_the_batch_are_seen() -> None:
     _the_same_as_each_alone(forward, table=nn.Embedding(ROWS, 4))
 
 
+def tokens_by_the_place_in_the_batch_are_seen() -> None:
+    """In a large batch each example gets the token of its number."""
+
+    def forward(m: nn.Module, x: Tensor) -> Tensor:
+        rows = torch.arange(len(x))
+        return m["out"](x)[rows, rows if len(x) == ROWS else torch.zeros_like(rows)]
+
+    _the_same_as_each_alone(forward, out=nn.Linear(4, 4))
+
+
+def weights_by_rank_are_seen() -> None:
+    """In a large batch each example is weighed by the place of another in their order."""
+
+    def forward(m: nn.Module, x: Tensor) -> Tensor:
+        weights = torch.arange(len(x)) if len(x) == ROWS else torch.ones(len(x), dtype=torch.int64)
+        return m["out"](x) * weights.index_select(0, x[:, 0, 0].argsort())[:, None, None]
+
+    _the_same_as_each_alone(forward, out=nn.Linear(4, 4))
+
+
+def a_refusal_that_the_model_catches_ends_the_pass() -> None:
+    """Whether all agree on the answer is decided by all of them."""
+
+    def forward(m: nn.Module, x: Tensor) -> Tensor:
+        try:
+            small = x.max().item() <= 1.7
+        except Exception:
+            small = False
+        return m["out"](x if small else 2 * x)
+
+    _the_same_as_each_alone(forward, out=nn.Linear(4, 4))
+
+
 CHECKS: list[Callable[[], None]] = [
     a_layer_without_a_proof_is_not_trusted,
     who_picks_the_token_of_another_is_seen,
     rows_by_the_place_in_the_batch_are_seen,
+    tokens_by_the_place_in_the_batch_are_seen,
+    weights_by_rank_are_seen,
+    a_refusal_that_the_model_catches_ends_the_pass,
 ]

@@ -10,8 +10,9 @@ from broken_mutants import Mutant
 from broken_mutants import mutant as any_mutant
 
 from reticent.gradients import uses
-from reticent.gradients.following import tables
+from reticent.gradients.following import indexing, tables
 from reticent.gradients.rules import broadcast
+from reticent.gradients.tape import Tape
 
 MUTANTS: list[Mutant] = []
 mutant = partial(any_mutant, among=MUTANTS)
@@ -30,3 +31,18 @@ def tables_in_any_order(_right: Any) -> Any:
 @mutant(broadcast, "_alike", checks.rows_by_the_place_in_the_batch_are_seen)
 def rows_of_the_first_for_all(_right: Any) -> Any:
     return lambda _rows: True
+
+
+@mutant(tables, "alike", checks.tokens_by_the_place_in_the_batch_are_seen)
+def tokens_by_number(_right: Any) -> Any:
+    return lambda _table, _axis: True
+
+
+@mutant(indexing, "alike", checks.weights_by_rank_are_seen)
+def ranks_are_nobodys(_right: Any) -> Any:
+    return lambda _table, _axis: True
+
+
+@mutant(Tape, "refuse", checks.a_refusal_that_the_model_catches_ends_the_pass)
+def refusals_are_forgotten(_right: Any) -> Any:
+    return lambda _self, why: why

@@ -296,3 +296,47 @@ def test_made_up_rows_are_tried_until_the_model_runs(caplog):
     model, batch = Picky(), (torch.randn(5, 6, 4), torch.tensor([3, 1, 6, 2, 2]))
     assert error(norms_and_sum(model, loss_of, batch, clip), each_row(model, loss_of, batch)) < 1e-5
     assert not caplog.records
+
+
+class ChangesItsWays(nn.Module):
+    """Makes something from parameters and, when it is told to, changes that in place."""
+
+    def __init__(self, made, changed):
+        super().__init__()
+        self.table, self.scale = nn.Embedding(6, 4), nn.Parameter(torch.tensor([0.5, 1.0, 2.0, 3.0]))
+        self.made, self.changed, self.now = made, changed, False
+
+    def forward(self, tokens):
+        rows = self.made(self)
+        if self.now:
+            self.changed(self, rows)
+        return self.table(tokens) * rows + self.scale
+
+
+@pytest.mark.parametrize("made", [lambda m: m.table(torch.arange(5)), lambda m: m.table.weight[:5] * 2])
+@pytest.mark.parametrize(
+    "changed",
+    [lambda m, rows: rows.mul_(3), lambda m, rows: rows.mul_(m.scale), lambda m, rows: rows[0].add_(m.scale)],
+    ids=["by a number", "by a parameter", "through a view"],
+)
+def test_what_is_made_from_parameters_and_changed_later_is_not_taken_as_it_was(made, changed):
+    model, tokens = ChangesItsWays(made, changed), torch.randint(0, 6, (4, 5))
+    assert_exact(model, tokens)
+    model.now = True
+    assert error(norms_and_sum(model, loss_of, tokens, clip), each_row(model, loss_of, tokens)) < 1e-5
+
+
+def test_rows_looked_up_without_gradients_leave_no_trace():
+    """Their memory may be that of another tensor soon."""
+
+    class Peeks(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table, self.scale = nn.Embedding(6, 4), nn.Parameter(torch.rand(5, 4))
+
+        def forward(self, tokens):
+            with torch.no_grad():
+                self.table(torch.arange(5))
+            return self.table(tokens) * (2 * self.scale)
+
+    assert_exact(Peeks(), torch.randint(0, 6, (4, 5)))

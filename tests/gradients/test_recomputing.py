@@ -75,3 +75,20 @@ def test_torchs_own_ways_are_back_and_other_threads_keep_them():
         assert len(calls) == 5
     assert (blocks.CheckpointFunction, blocks._checkpoint_without_reentrant_generator) == before
     assert not keeps()
+
+
+def test_both_paths_take_blocks_of_inputs_alike():
+    """Which of them is taken may depend on other examples, so an example's gradient must not depend on the path."""
+
+    class First(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.last = nn.Linear(4, 4), nn.Linear(4, 4)
+
+        def forward(self, x):
+            return self.last(blocks.checkpoint(self.first, x, use_reentrant=True).tanh())
+
+    model, x = First(), torch.randn(5, 4)
+    norms, _ = norms_and_sum(model, loss_of, x, clip)
+    for path in (general.by_loop, general.by_vmap):
+        torch.testing.assert_close(general.Written(path(planning.LossTask.of(model, loss_of), x)).norms(), norms)

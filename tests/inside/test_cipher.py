@@ -49,3 +49,8 @@ def test_the_library_is_used_where_it_is() -> None:
     out = np.empty(2, np.uint64)
     cipher._openssl()(out, bytes(range(16)) + bytes.fromhex("00112233445566778899aabbccddeeff"))
     assert out.tobytes().hex() == "69c4e0d86a7b0430d8cdb78070b4c55a", "FIPS-197, appendix C.1"
+
+
+def test_a_library_without_memory_makes_no_noise() -> None:
+    with pytest.raises(MemoryError, match="no noise"):
+        cipher._Context(lambda: 0, lambda _address: None)

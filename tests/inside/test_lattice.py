@@ -85,7 +85,7 @@ def test_no_pair_is_moved_apart_by_more_than_the_noise_is_made_for(size: int, se
 
 
 @pytest.mark.parametrize("size", [1, 60_000])
-@pytest.mark.parametrize("noise", [1e-3, 1.0, 100.0, 2e5])
+@pytest.mark.parametrize("noise", [1e-3, 1.0, 100.0, 2e4])
 def test_grains_are_fine_beside_the_bound_and_coarse_beside_the_normals(size: int, noise: float) -> None:
     lattice = Lattice.of(sensitivity=1.0, std=noise, size=size)
     assert math.frexp(lattice.grain)[0] == 0.5, "a power of two"
@@ -93,12 +93,19 @@ def test_grains_are_fine_beside_the_bound_and_coarse_beside_the_normals(size: in
     assert lattice.spread <= 2.001 * FINEST
     assert lattice.bits <= 32
     assert 2.0**lattice.bits <= max(1, lattice.spread / 8)
+    assert 2.0**lattice.bits >= lattice.spread / 16.01, "the uniform part hides less than docs/accounting.md says"
     assert lattice.grain * math.sqrt(size) <= (ROUNDING if noise <= 100 else 2.0**-12)
 
 
 def test_noise_beyond_all_use_is_refused() -> None:
     with pytest.raises(SettingError, match="leaves nothing"):
         Lattice.of(sensitivity=1.0, std=1e12, size=10)
+
+
+def test_noise_too_small_for_float64_is_refused() -> None:
+    """Grains whose reciprocal is no number would leave zeros apart from all other answers."""
+    with pytest.raises(SettingError, match="scale the answer up"):
+        Lattice.of(sensitivity=1e-305, std=1e-305, size=10)
 
 
 def test_a_value_beyond_all_sums_is_cut_and_stays_whole() -> None:

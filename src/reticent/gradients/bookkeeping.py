@@ -40,7 +40,7 @@ class Books(Tape):
 
     def tell(self, func: Function, own: Tensor) -> object:
         self.told = True
-        return told(func, own)
+        return told(func, own, self.refuse)
 
     def use(self, site: Site, layout: Layout, func: Function, args: Args, kwargs: Kwargs) -> object:
         if (site, layout) in self.plan.proved:

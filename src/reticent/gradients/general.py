@@ -19,6 +19,7 @@ from reticent.gradients.following import Args, Function, Kwargs
 from reticent.gradients.forms.dense import columns, squares
 from reticent.gradients.probes import probes
 from reticent.gradients.randomness import undisturbed, undo_attempt
+from reticent.gradients.recomputing import nothing_recomputed
 from reticent.gradients.task import LossTask
 
 Gradients: TypeAlias = dict[str, Tensor]
@@ -40,15 +41,24 @@ class _LossOf(nn.Module):
         return self._task.losses(batch)
 
 
-class _NoNewMemory(TorchFunctionMode):
-    """Refuses `tensor.data = ...`: a tensor of the batch that outlives `vmap` ends the process when it is touched."""
+class _Watched(TorchFunctionMode):
+    """Refuses `tensor.data = ...`: a tensor of the batch that outlives `vmap` ends the process when it is touched.
+
+    What failed is kept: a model that catches it would go another way here than each example goes alone.
+    """
+
+    failed: Exception | None = None
 
     def __torch_function__(
         self, func: Function, types: object, args: Args = (), kwargs: Kwargs | None = None
     ) -> object:
         if func == Tensor.data.__set__:  # type: ignore[attr-defined]
             raise RuntimeError("a forward pass gives a tensor other memory, which `vmap` cannot follow")
-        return func(*args, **(kwargs or {}))
+        try:
+            return func(*args, **(kwargs or {}))
+        except Exception as failure:
+            self.failed = failure
+            raise
 
 
 def by_vmap(task: LossTask, batch: Batch) -> Gradients:
@@ -61,9 +71,11 @@ def by_vmap(task: LossTask, batch: Batch) -> Gradients:
         return losses[0]
 
     parameters = {f"model.{name}": parameter.detach() for name, parameter in task.parameters.items()}
-    with warnings.catch_warnings(), _NoNewMemory():
+    with warnings.catch_warnings(), nothing_recomputed(parts=False), _Watched() as watched:
         warnings.filterwarnings("ignore", message="There is a performance drop", category=UserWarning)
         found = vmap(grad(loss_of_one), in_dims=(None, 0), randomness="different")(parameters, batch)
+    if watched.failed is not None:
+        raise watched.failed
     return {name.removeprefix("model."): gradient for name, gradient in found.items()}
 
 
@@ -74,9 +86,10 @@ def by_loop(task: LossTask, batch: Batch) -> Gradients:
 
 
 def _gradients(task: LossTask, one: Batch) -> Gradients:
-    with torch.enable_grad():
-        loss = task.losses(one).sum()
-    return gradients_of(task, loss)
+    with nothing_recomputed(parts=False):
+        with torch.enable_grad():
+            loss = task.losses(one).sum()
+        return gradients_of(task, loss)
 
 
 def gradients_of(task: LossTask, loss: Tensor, *, again: bool = False) -> Gradients:

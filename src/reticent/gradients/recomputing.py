@@ -23,17 +23,22 @@ _torchs: dict[str, Any] = {}
 class Spared:
     """Whether a block was met that asked to be calculated again."""
 
-    met = False
+    def __init__(self, *, parts: bool):
+        self.met, self.parts = False, parts
 
 
 def keeps() -> bool:
     """Say whether this thread's passes keep what they are asked to calculate again."""
-    return getattr(_here, "kept", None) is not None
+    kept: Spared | None = getattr(_here, "kept", None)
+    return kept is not None and kept.parts
 
 
 @contextmanager
-def nothing_recomputed() -> Iterator[Spared]:
+def nothing_recomputed(*, parts: bool = True) -> Iterator[Spared]:
     """Within the block, what `torch.utils.checkpoint` is given in this thread runs as if it had not been there.
+
+    Without `parts` that holds only for blocks that are run again as a whole (`use_reentrant=True`): of their gradients
+    torch gives none to whoever asks for them by name, and sometimes says so.
 
     >>> import torch
     >>> with nothing_recomputed() as kept:
@@ -41,7 +46,7 @@ def nothing_recomputed() -> Iterator[Spared]:
     >>> kept.met
     True
     """
-    before, kept = getattr(_here, "kept", None), Spared()
+    before, kept = getattr(_here, "kept", None), Spared(parts=parts)
     _stand_in()
     _here.kept = kept
     try:
@@ -88,7 +93,7 @@ class _Function:
 def _run(*args: Any, **kwargs: Any) -> Iterator[None]:
     """Stands around a block of which parts are run again."""
     kept: Spared | None = getattr(_here, "kept", None)
-    if kept is None:
+    if kept is None or not kept.parts:
         yield from _torchs[_OTHER](*args, **kwargs)
         return
     kept.met = True

@@ -34,7 +34,7 @@ class Survey(Tape):
 
     def tell(self, func: Function, own: Tensor) -> object:
         self.told = True
-        return told(func, own)
+        return told(func, own, self.refuse)
 
     def use(self, site: Site, layout: Layout, func: Function, args: Args, kwargs: Kwargs) -> object:
         self.sites.add((site, layout))

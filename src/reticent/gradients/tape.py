@@ -110,6 +110,7 @@ class Tape(TorchFunctionMode, ABC):
         self.roots: dict[int, tuple[Tensor, list[nn.Parameter]]] = {}
         self.told = False
         """Whether something of all examples together was asked, and answered."""
+        self._refused: NoRule | None = None
         self.looked_up: dict[int, LookedUp] = {}
         self._parameters = {id(parameter): parameter for parameter in parameters.values()}
 
@@ -128,13 +129,20 @@ class Tape(TorchFunctionMode, ABC):
         return map_tensors(batch, self.whose.begin)
 
     def end(self, losses: Tensor) -> None:
-        """Refuse losses that are not each of their own example."""
+        """Refuse losses that are not each of their own example, and a pass in which something was refused."""
+        if self._refused is not None:  # and the model went on as if it had been told so: others may have decided it
+            raise self._refused
         try:
             where = self.whose.of(losses)
         except NotFollowed as lost:
             raise NoRule(("the loss", ()), str(lost)) from None
         if not isinstance(where, Place) or not where.bound or not where.same(Place(0)):
             raise NoRule(("the loss", ()), "it is not known whose each loss is")
+
+    def refuse(self, why: NoRule) -> NoRule:
+        """Note what ends the pass, even where the model catches it."""
+        self._refused = why
+        return why
 
     def follows(self, value: object) -> bool:
         """Say whether a value is a trainable parameter or made from such only."""
@@ -156,6 +164,12 @@ class Tape(TorchFunctionMode, ABC):
         kwargs = kwargs or {}
         if func in ABOUT_SHAPES:
             return func(*args, **kwargs)
+        try:
+            return self._seen(func, args, kwargs)
+        except NoRule as refusal:
+            raise self.refuse(refusal) from None
+
+    def _seen(self, func: Function, args: Args, kwargs: Kwargs) -> object:
         followed = [value for value in _values(args, kwargs) if id(value) in self._names]
         if func in _TELLING and (own := self.whose.alone(args[0])) is not None:
             return self.tell(func, own)
@@ -209,14 +223,17 @@ class Tape(TorchFunctionMode, ABC):
         for value in values:
             if isinstance(value, Tensor) and value.requires_grad and not self.follows(value):
                 raise NoRule(site, "no rule for this function of parameters and examples")
-        result = func(*args, **kwargs)
         given = [value for value in values if isinstance(value, Tensor) and self.follows(value)]
+        made = [(value, value._version) for value in given if id(value) in self.roots]
+        result = func(*args, **kwargs)
+        if any(value._version != version for value, version in made):
+            raise NoRule(site, "what is made from parameters is changed in place")  # and views of it with it
         roots = {id(root): root for value in given for root in self._roots_of(value)}
         for value in _values((result,), {}):
             if isinstance(value, Tensor) and value.requires_grad and not self.follows(value):
                 self.roots[id(value)] = (value, list(roots.values()))
                 self._names[id(value)] = site[1][0]
-        if func is functional.embedding:
+        if func is functional.embedding and self.follows(result):  # then it is kept, and its id with it
             self._note_rows(result, args, kwargs)
         self.whose.mark(result, None, args[0] if args else None)
         return result

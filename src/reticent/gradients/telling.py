@@ -41,21 +41,24 @@ class Told:
     True
     """
 
-    def __init__(self, own: Sequence[float]):
-        self._own = own
+    def __init__(self, own: Sequence[float], refuse: Callable[[NoRule], NoRule] = lambda why: why):
+        self._own, self._refuse = own, refuse
 
 
 def _compared(function: Callable[[float, float], bool]) -> Callable[[Told, object], bool]:
     def answer(told: Told, other: object) -> bool:
         if not isinstance(other, int | float):
             _refused(told)
-        return agreed([function(one, other) for one in told._own])
+        try:
+            return agreed([function(one, other) for one in told._own])
+        except NoRule as refusal:
+            raise told._refuse(refusal) from None
 
     return answer
 
 
-def _refused(*_given: object) -> NoReturn:
-    raise NoRule(("a number of all examples", ()), "it is used for more than a comparison")
+def _refused(told: Told, *_given: object) -> NoReturn:
+    raise told._refuse(NoRule(("a number of all examples", ()), "it is used for more than a comparison"))
 
 
 for _name, _function in _COMPARED.items():
@@ -64,7 +67,7 @@ for _name in _REFUSED.split():
     setattr(Told, f"__{_name}__", _refused)
 
 
-def told(function: Function, own: Tensor) -> bool | Told:
+def told(function: Function, own: Tensor, refuse: Callable[[NoRule], NoRule]) -> bool | Told:
     """What a model hears when it asks: yes or no if all agree, else a number to be compared."""
     each = own.tolist()
-    return agreed([bool(one) for one in each]) if function is Tensor.__bool__ else Told(each)
+    return agreed([bool(one) for one in each]) if function is Tensor.__bool__ else Told(each, refuse)

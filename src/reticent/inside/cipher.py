@@ -92,6 +92,8 @@ class _Context:
 
     def __init__(self, new: Callable[[], int], end: Callable[[int], None]):
         self.address, self.begun = new(), False
+        if not self.address:
+            raise MemoryError("the cipher has no memory: no noise was made")
         weakref.finalize(self, end, self.address)
 
 

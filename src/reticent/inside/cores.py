@@ -44,7 +44,9 @@ def each(count: int, act: Callable[[int], None]) -> None:
 
 def _pool(size: int) -> ThreadPoolExecutor:
     here = os.getpid(), size
-    if here not in _POOL:
+    found = _POOL.get(here)
+    if found is None:  # another thread may do the same meanwhile: whoever is cleared away still ends what it was given
+        found = ThreadPoolExecutor(size, thread_name_prefix="cores")
         _POOL.clear()
-        _POOL[here] = ThreadPoolExecutor(size, thread_name_prefix="cores")
-    return _POOL[here]
+        _POOL[here] = found
+    return found

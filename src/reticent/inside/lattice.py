@@ -35,8 +35,11 @@ AT_ONCE = 16 * BLOCK
 ROUNDING = 1e-6
 """Rounding to grains moves an answer by at most this share of its sensitivity, unless the noise is huge."""
 
-FINEST = 2.0**38
-"""The most grains to a standard deviation: normals have 53 bits, and grains must be far coarser than those."""
+FINEST = 2.0**35
+"""The most grains to a standard deviation, up to twice that: the 32 bits of the uniform part stay a sixteenth of it."""
+
+SMALLEST = 2.0**-900
+"""Grains are larger than this, so that they and their reciprocals are exact."""
 
 REACH = 2.0**51
 """Answers are cut at so many grains, far beyond any sum; with the noise they stay whole in float64."""
@@ -69,6 +72,10 @@ class Lattice:
         """
         length = math.sqrt(size)
         grain = _power_of_two(max(ROUNDING * sensitivity / length, std / FINEST))
+        if not grain > SMALLEST:
+            raise SettingError(
+                f"noise of {std:g} on {size} numbers is below what float64 can hold: scale the answer up"
+            )
         larger = grain * length / sensitivity
         if larger > 2.0**-12:
             raise SettingError(

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from reticent.gradients.following.elementwise import meeting
 from reticent.gradients.following.follower import Args, Kwargs, Whose, first, follows, given
-from reticent.gradients.following.places import Answer, Each, EveryExample, NotFollowed, Place, Sizes, reordered
+from reticent.gradients.following.places import Answer, Each, EveryExample, NotFollowed, Place, Sizes, alike, reordered
 from reticent.gradients.following.shapes import one_axis
 from reticent.gradients.following.tables import by_tables
 
@@ -117,6 +117,8 @@ def _index_select(whose: Whose, args: Args, kwargs: Kwargs, _result: object) -> 
     assert isinstance(index, Tensor)
     place = whose.place(tensor)
     if place is None and isinstance(whose.of(index), EveryExample) and tensor.shape[axis] == whose.n:
+        if not alike(tensor, axis):
+            raise NotFollowed("sorted examples are treated by their rank")
         place = Place(axis, bound=False)
     if place is not None and axis == place.axis:
         return _sorted(whose, place, index)

@@ -83,7 +83,7 @@ def _embedding_bag(whose: Whose, args: Args, kwargs: Kwargs, _result: object) ->
     regular = torch.arange(len(offsets), dtype=offsets.dtype) * each
     if whose.touched(offsets) or bags * each != len(index) or not torch.equal(offsets.detach().cpu(), regular):
         raise NotFollowed("only bags of one length are followed")
-    if place.after % each:
+    if not each or place.after % each:
         raise NotFollowed("a bag holds several examples")
     return replace(place, after=place.after // each)
 

@@ -100,6 +100,16 @@ def joined(one: Place | None, other: Place | None) -> Place | None:
     return one if one.bound else other
 
 
+def alike(tensor: Tensor, axis: int) -> bool:
+    """Whether all entries along an axis are the same, so that a place there says nothing.
+
+    >>> alike(torch.tensor([[1, 2], [1, 2]]), 0), alike(torch.tensor([[1, 2], [1, 2]]), 1)
+    (True, False)
+    """
+    values = tensor.detach()
+    return bool((values == values.narrow(axis, 0, 1)).all())
+
+
 def reordered(order: Tensor | None, index: Tensor, n: int) -> Tensor | None:
     """The order after rows were picked by an index, which must be some order of all examples; None if it is put back.
 

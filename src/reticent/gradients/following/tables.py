@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from reticent.gradients.following.follower import Whose
-from reticent.gradients.following.places import NotFollowed, Place
+from reticent.gradients.following.places import NotFollowed, Place, alike
 
 _WHOLE = slice(None)
 
@@ -21,9 +21,9 @@ def by_tables(whose: Whose, tensor: Tensor, items: list[object], place: Place) -
     together = places[-1] - places[0] + 1 == len(places)  # then their axes stay there, else they come first
     start = places[0] if together else 0
     if place.axis in axes:
-        own = tables[axes.index(place.axis)]
-        axis = _each_its_own(whose, own, place, len(shape))
-        for table in tables:
+        counting = axes.index(place.axis)
+        axis = _each_its_own(whose, tables[counting], place, len(shape))
+        for table in tables[:counting] + tables[counting + 1 :]:
             _refuse_others(whose, table, axis, len(shape))
         return Place(start + axis, bound=place.bound)
     if any(whose.touched(table) for table in tables):
@@ -64,7 +64,9 @@ def _in_order(table: Tensor, n: int) -> bool:
 
 
 def _refuse_others(whose: Whose, table: Tensor, axis: int, axes: int) -> None:
-    """Refuse a table in which the examples are elsewhere."""
-    own = whose.place(table)
+    """Refuse a table in which the examples are elsewhere, or are treated by their place in the batch."""
+    own, at = whose.place(table), axis - axes + table.dim()
+    if (own is None or not own.bound) and at >= 0 and not alike(table, at):
+        raise NotFollowed("the place of an example in its batch decides what it picks")
     if own is not None and own.bound and not (own.simple() and own.axis + axes - table.dim() == axis):
         raise NotFollowed("examples are picked by the values of others")

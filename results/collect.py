@@ -68,7 +68,7 @@ COMMANDS = {
     "methods-fashion-mnist": "compare --config results/methods.toml --data fashion-mnist --seeds 3",
     "methods-mnist": "compare --config results/methods.toml --data mnist --seeds 3",
     "tempered-sigmoids": 'reproduce dpsur --table 2 --cells "*mnist-ts-eps1" --seeds 3',
-    "dpsur-as-claimed": 'reproduce dpsur --table 2 --cells "*mnist-dpsur-eps1" --as-claimed --seeds 3',
+    "dpsur-as-claimed": 'reproduce dpsur --table 2 --cells "mnist-dpsur*-eps1" --as-claimed --seeds 3',
     "dpsur-state-coded": "reproduce results/dpsur-state.toml --table coded --seeds 3",
     "dpsur-state-paid": "reproduce results/dpsur-state.toml --table paid --cells '*-eps1' --seeds 3",
     "deniability": "reproduce results/deniability.toml --table ablation --seeds 3",
@@ -91,10 +91,10 @@ def collect(out: Path) -> None:
             _keep(name, [{"command": f"reticent {command}"} | slim(record) for record in done])
     _collect_defaults(out / "defaults")
     found = [
-        {"command": f"reticent attack OUT/location30/runs/{path.parent.parent.name} --models 8"}
-        | {"run": path.parent.parent.name}
+        {"command": f"reticent attack OUT/location30/runs/{path.parents[2].name} --models 8"}
+        | {"run": path.parents[2].name}
         | _attack(entry)
-        for path in sorted(out.glob("location30/runs/*/attack/attack.json"))
+        for path in sorted(out.glob("location30/runs/*/private/attack/attack.json"))
         for entry in _entries(json.loads(path.read_text()))
     ]
     if found:

@@ -3,8 +3,9 @@
 findings.toml has sentences as templates. What stands in braces is asked of the records:
 
     {FILE LABEL EPSILON WHAT FORMAT}   of the runs in FILE.jsonl; EPSILON is - where there is none, and WHAT is
-                                       accuracy, least or most (percent), gain or loss (points to DP-SGD, seed by
-                                       seed), epsilon, claimed or minutes
+                                       accuracy, half (of its interval), least or most
+                                       (percent), gain or loss (points to DP-SGD, seed by seed),
+                                       epsilon, claimed or minutes
     {attack FILE RUN ATTACK FORMAT}    the AUC of an attack
     {run FILE RUN MEASURE FORMAT}      what one run and its attacks measured
     {mean FILE RUN MEASURE FORMAT}     the mean over seeds of what runs and their attacks measured (pooled.auc)
@@ -28,6 +29,7 @@ from typing import Any
 
 from reticent.experiments.measures import measure
 from reticent.experiments.standing import standing
+from reticent.report import Spread
 from reticent.report.papers import Paper, PaperNumber
 from reticent.results import Result
 
@@ -109,6 +111,7 @@ def _of_runs(file: str, label: str, epsilon: float | None, what: str) -> float:
         return gain if what == "gain" else -gain
     return {
         "accuracy": lambda: fmean(accuracies.values()),
+        "half": lambda: (spread := Spread.of(list(accuracies.values()))).high - spread.mean,
         "least": lambda: min(accuracies.values()),
         "most": lambda: max(accuracies.values()),
         "epsilon": lambda: max(run["epsilon"] for run in runs),

@@ -17,7 +17,7 @@ for data in fashion-mnist mnist; do
     reticent compare --config results/methods.toml --data "$data" --seeds 3 --out "$out/methods-$data"
 done
 reticent reproduce dpsur --table 2 --cells "*mnist-ts-eps1" --seeds 3 --out "$out/tempered-sigmoids"
-reticent reproduce dpsur --table 2 --cells "*mnist-dpsur-eps1" --as-claimed --seeds 3 --out "$out/dpsur-as-claimed"
+reticent reproduce dpsur --table 2 --cells "mnist-dpsur*-eps1" --as-claimed --seeds 3 --out "$out/dpsur-as-claimed"
 reticent reproduce results/dpsur-state.toml --table coded --seeds 3 --out "$out/dpsur-state-coded"
 reticent reproduce results/dpsur-state.toml --table paid --cells '*-eps1' --seeds 3 --out "$out/dpsur-state-paid"
 reticent reproduce results/deniability.toml --table ablation --seeds 3 --out "$out/deniability"

@@ -39,6 +39,7 @@ run = rt.Run(net, optimizer, (x, y), method=rt.methods.get(method, noise_multipl
              checkpoint_seconds=0.02)
 pipe.send("ready")
 for step in run:
+    pipe.send(step.number)
     time.sleep(0.001)
 torch.save(net.state_dict(), folder + "/final.pt")
 pipe.send(run.guarantee().epsilon)
@@ -61,7 +62,8 @@ def finish(folder: Path, method: str) -> tuple[dict[str, Any], list[str], float]
 
 
 def ended(folder: Path, process: BaseProcess, pipe: Connection) -> tuple[dict[str, Any], list[str], float]:
-    epsilon = pipe.recv()
+    while isinstance(epsilon := pipe.recv(), int):
+        pass  # a round
     process.join(60)
     assert process.exitcode == 0
     return torch.load(folder / "final.pt"), (folder / "ledger.jsonl").read_text().splitlines(), epsilon
@@ -72,12 +74,15 @@ def test_killed_at_random_moments_ends_as_if_nothing_had_happened(tmp_path: Path
     whole = start(tmp_path / "whole", method)
     began = time.perf_counter()
     weights, ledger, epsilon = ended(tmp_path / "whole", *whole)
-    long = time.perf_counter() - began  # a busy machine takes longer, so moments are shares of this
+    round_takes = (time.perf_counter() - began) / len(ledger)
     chance, rounds_seen = random.Random(0), set()
     folder = tmp_path / "killed"
     for _ in range(kills):
-        process, _pipe = start(folder, method)
-        time.sleep(chance.uniform(0.0, long / 2))
+        process, pipe = start(folder, method)
+        for _ in range(chance.randrange(len(ledger) // 2)):
+            if not isinstance(pipe.recv(), int):
+                break  # it got through
+        time.sleep(chance.uniform(0.0, round_takes))
         process.kill()  # SIGKILL; a run that has just got through is past it
         process.join()
         released = len((folder / "ledger.jsonl").read_text().splitlines())

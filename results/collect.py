@@ -72,7 +72,7 @@ COMMANDS = {
     "dpsur-state-coded": "reproduce results/dpsur-state.toml --table coded --seeds 3",
     "dpsur-state-paid": "reproduce results/dpsur-state.toml --table paid --cells '*-eps1' --seeds 3",
     "deniability": "reproduce results/deniability.toml --table ablation --seeds 3",
-    "steps-linear": "reproduce results/steps.toml --table linear",
+    "steps-linear": "reproduce results/steps.toml --table linear --cells 'fashion-mnist-*-eps1-*,mnist-*-eps3-*'",
     "steps-networks": "reproduce results/steps.toml --table networks",
     "imdb": "compare --config results/imdb.toml --seeds 3",
     "cifar10": "reproduce results/cifar10.toml --table linear --seeds 3",

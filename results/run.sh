@@ -10,7 +10,7 @@ reticent reproduce handcrafted --table best --cells "*mnist-linear*,*mnist-cnn*"
 reticent reproduce handcrafted --table best --cells "*mnist-end-to-end*" --seeds 3 --out "$out/end-to-end"
 reticent reproduce results/best.toml --table best --seeds 3 --out "$out/best"
 reticent reproduce results/ablation.toml --table parts --seeds 3 --out "$out/ablation"
-reticent reproduce results/steps.toml --table linear --out "$out/steps-linear"
+reticent reproduce results/steps.toml --table linear --cells 'fashion-mnist-*-eps1-*,mnist-*-eps3-*' --out "$out/steps-linear"
 reticent reproduce results/steps.toml --table networks --out "$out/steps-networks"
 python results/steps.py "$out"
 for data in fashion-mnist mnist; do

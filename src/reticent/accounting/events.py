@@ -81,6 +81,64 @@ class PartInTurn:
 
 
 @dataclass(frozen=True)
+class FixedSize:
+    """`inner` on `batch` of `size` places, drawn without putting back; a place has an example of its own, or nobody.
+
+    Where there are more examples than places, it is on `batch` of them all.
+    """
+
+    batch: int
+    size: int
+    inner: Event
+
+    def __post_init__(self) -> None:
+        _require(0 < self.batch <= self.size, self, "a batch has at least one place, and no more than there are")
+
+
+@dataclass(frozen=True)
+class Truncated:
+    """`inner` on a Poisson draw from `size` places, of which, where more were drawn, `most` are chosen by chance.
+
+    A place has an example of its own, or nobody, and there are no more examples than places.
+    """
+
+    rate: float
+    most: int
+    size: int
+    inner: Event
+
+    def __post_init__(self) -> None:
+        _require(0 <= self.rate <= 1, self, "a rate is a chance between 0 and 1")
+        _require(self.most >= 1 and self.size >= 1, self, "a draw has at least one place")
+
+
+@dataclass(frozen=True)
+class BinInTurn:
+    """`inner`, about those who are in bin `turn`; there are `turns` bins, which have their turns from 0 on.
+
+    When it is the turn of bin 0, every example falls into a bin by a coin of its own, thrown anew.
+    """
+
+    turn: int
+    turns: int
+    inner: Event
+
+    def __post_init__(self) -> None:
+        _require(0 <= self.turn < self.turns, self, "a turn is one of the turns")
+
+
+@dataclass(frozen=True)
+class OnceIn:
+    """`inner`, in one of `rounds` rounds that chance has chosen; the others tell nothing of an example."""
+
+    rounds: int
+    inner: Event
+
+    def __post_init__(self) -> None:
+        _require(self.rounds >= 1, self, "there is at least one round")
+
+
+@dataclass(frozen=True)
 class Composed:
     """Several events, all of them released."""
 
@@ -185,6 +243,10 @@ Event = (
     | NoisyMax
     | Subsampled
     | PartInTurn
+    | FixedSize
+    | Truncated
+    | BinInTurn
+    | OnceIn
     | Composed
     | Repeated
     | BestTrial
@@ -207,6 +269,10 @@ KINDS: dict[str, type[Event]] = {
         NoisyMax,
         Subsampled,
         PartInTurn,
+        FixedSize,
+        Truncated,
+        BinInTurn,
+        OnceIn,
         Composed,
         Repeated,
         BestTrial,

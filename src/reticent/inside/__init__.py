@@ -1,6 +1,7 @@
 """The inner room: code here may see examples, and lets nothing out except through the vault's door."""
 
 from reticent.inside.banded import BandedSum, Cyclic
+from reticent.inside.bins import BallsInBins
 from reticent.inside.bounds import Bound, Clip, Normalise
 from reticent.inside.by_layer import ByLayer, Divided, Division
 from reticent.inside.converting import converted, readable
@@ -18,6 +19,7 @@ from reticent.inside.randomness import Randomness
 from reticent.inside.right_answers import RightAnswers
 from reticent.inside.sealed import Sealed
 from reticent.inside.settings import RoundSettings
+from reticent.inside.sized import Capped, OfFixedSize
 from reticent.inside.store import Batch, Store, Tabular, as_store
 from reticent.inside.task import Flat, Loss, Task, refuse_lazy
 from reticent.inside.vault import Vault
@@ -25,6 +27,7 @@ from reticent.inside.vault import Vault
 __all__ = [
     "AcceptanceCoin",
     "AsItIs",
+    "BallsInBins",
     "BandedSum",
     "Batch",
     "BatchGradient",
@@ -32,6 +35,7 @@ __all__ = [
     "Bound",
     "ByLayer",
     "ByNorm",
+    "Capped",
     "Clip",
     "CountedSum",
     "Cyclic",
@@ -54,6 +58,7 @@ __all__ = [
     "Mechanism",
     "NormTotal",
     "Normalise",
+    "OfFixedSize",
     "Opening",
     "Partition",
     "Persons",

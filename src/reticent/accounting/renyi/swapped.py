@@ -13,8 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
-from scipy.stats import binom
+from scipy.special import bdtrc, logsumexp
 
 from reticent.accounting.losses.pair import log_absent, log_ratio
 
@@ -70,12 +69,12 @@ def cut_short(rate: float, most: int, size: int) -> tuple[float, float]:
 
     >>> full, share = cut_short(0.1, 20, 100)
     >>> round(full, 5), share < 0.1
-    (0.00164, True)
+    (0.00174, True)
     """
-    full = float(binom.sf(most - 1, size - 1, rate))
+    full = float(bdtrc(most - 1, size - 1, rate)) if most < size else 0.0
     if not full:
         return 0.0, 0.0
-    return full, min(1.0, float(binom.sf(most, size, rate)) * most / (full * size))
+    return full, min(1.0, float(bdtrc(most, size, rate)) * most / (full * size))
 
 
 def mixed(share: float, one: Array, other: Array, orders: Array) -> Array:

@@ -37,6 +37,8 @@ import rank_checks
 import rank_mutants
 import rule_checks
 import rule_mutants
+import statistics_checks
+import statistics_mutants
 import view_checks
 import view_mutants
 from broken_mutants import Mutant
@@ -64,6 +66,7 @@ KINDS = (
     (view_checks, view_mutants),
     (band_checks, band_mutants),
     (draw_checks, draw_mutants),
+    (statistics_checks, statistics_mutants),
 )
 MUTANTS = [mutant for _, mutants in KINDS for mutant in mutants.MUTANTS]
 CHECKS = [check for checks, _ in KINDS for check in checks.CHECKS]

@@ -9,6 +9,7 @@ from reticent.inside.dpagd import BestOf, StepScores
 from reticent.inside.dpis import ByNorm, FreshNorms, Headcount, ImportanceSettings, NormTotal, UnitDirection, UnitSum
 from reticent.inside.drawn import Drawn
 from reticent.inside.draws import Draw, Everyone, Poisson, Restricted, Sampler
+from reticent.inside.least_squares import Statistics
 from reticent.inside.mechanisms import AcceptanceCoin, GaussianNoise, Mechanism
 from reticent.inside.pd_sgd import AsItIs, BatchGradient, Deniable, FixedNoise, Partition
 from reticent.inside.persons import Persons, by_person
@@ -71,6 +72,7 @@ __all__ = [
     "RoundSettings",
     "Sampler",
     "Sealed",
+    "Statistics",
     "StepScores",
     "Store",
     "Tabular",

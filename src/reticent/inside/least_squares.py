@@ -79,8 +79,8 @@ class StatisticsQuery:
     """The upper half of the Gram matrix of all rows, then their products with the targets, in float64.
 
     A row is an example's features, cut by the bound and in units of it, with a 1 behind them for the bias, over the
-    root of 2: no longer than 1. Entries off the diagonal count for two. An example of several rows is the mean of them; one
-    that cannot be evaluated, or whose label is none, counts for nothing.
+    root of 2: no longer than 1. Entries off the diagonal count for two. An example of several rows is the mean of them;
+    one that cannot be evaluated, or whose label is none, counts for nothing.
     """
 
     task: Task

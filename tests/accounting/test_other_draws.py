@@ -23,6 +23,8 @@ from reticent.accounting import (
     price,
 )
 from reticent.accounting.events import Event, from_json, to_json
+from reticent.accounting.losses.allocated import allocated_loss
+from reticent.accounting.losses.gaussian import gaussian_loss
 from reticent.accounting.losses.swapped import mixed_loss, swapped_loss
 from reticent.accounting.renyi import allocated as bins
 from reticent.accounting.renyi import swapped as sized
@@ -168,6 +170,35 @@ def test_finer_rules_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bins, "STEP", 0.02)
     monkeypatch.setattr(bins, "START", -35.0)
     assert bins._log_excess_absent(12, 0.9) == pytest.approx(found, abs=1e-9)
+
+
+def test_the_loss_of_two_rounds_is_the_integral() -> None:
+    noise, x = 1.2, np.linspace(-11, 13, 2401)
+    pdf = norm.pdf(x, 0, noise) * (x[1] - x[0])
+    ratio = np.add.outer(np.exp((x - 0.5) / noise**2), np.exp((x - 0.5) / noise**2)) / 2
+    mass = np.multiply.outer(pdf, pdf)
+    removed, added = allocated_loss(2, noise, 1e-3)
+    for eps in (0.0, 0.3, 1.0, 2.0):
+        told = float((np.maximum(ratio - math.exp(eps), 0) * mass).sum())
+        assert told * (1 - 1e-6) <= removed.delta(eps) <= told * 1.002 + 1e-8
+        told = float((np.maximum(1 - math.exp(eps) * ratio, 0) * mass).sum())
+        assert told * (1 - 1e-6) <= added.delta(eps) <= told * 1.002 + 1e-8
+
+
+def test_the_loss_of_one_bin_is_a_gaussians_and_none_is_lost() -> None:
+    for loss, plain in zip(allocated_loss(1, 2.0, 1e-3), gaussian_loss(1.0, 2.0, 1e-3), strict=True):
+        assert float(loss.mass.sum()) + loss.infinite == pytest.approx(1.0, abs=1e-9)
+        for eps in (0.0, 0.5, 1.5):
+            assert plain.delta(eps) * (1 - 1e-6) <= loss.delta(eps) <= plain.delta(eps) * 1.002
+
+
+def test_epochs_cost_less_by_their_losses_and_less_than_coins() -> None:
+    for bins_, noise in ((20, 2.0), (100, 1.0)):
+        cost = price({OnceIn(bins_, Gaussian(noise)): 15}, 1e-5)
+        assert cost.accountant == "pld"
+        coins = epsilon({Subsampled(1 / bins_, Gaussian(noise)): 15 * bins_}, 1e-5)
+        assert 0.85 * coins < cost.epsilon < min(coins, cost.rdp or 0.0)
+    assert price({OnceIn(20, Gaussian(0.4)): 1}, 1e-5).accountant == "rdp", "too little noise for the grid"
 
 
 def test_one_bin_is_a_gaussian_and_more_bins_cost_less() -> None:

@@ -56,7 +56,7 @@ def test_one_release_pays_for_everything_and_it_learns(blobs: Pair) -> None:
     assert trained.call.plan.rounds == 1
     (event,) = trained.call.plan.tally()
     assert isinstance(event, Gaussian)
-    assert trained.evaluate(*blobs)["accuracy"] > 0.85
+    assert trained.evaluate(*blobs)["accuracy"] > 0.75
     assert trained.predict(blobs[0][:3]).shape[0] == 3
 
 

@@ -20,10 +20,12 @@ from reticent.accounting.events import (
     Gaussian,
     Laplace,
     NoisyMax,
+    OnceIn,
     SelectiveAttempt,
     Subsampled,
     Truncated,
 )
+from reticent.accounting.losses.allocated import MOST_POINTS, allocated_loss, points
 from reticent.accounting.losses.distribution import Loss, compose, from_atoms, from_library
 from reticent.accounting.losses.gaussian import gaussian_loss, loss_range
 from reticent.accounting.losses.swapped import mixed_loss, swapped_loss
@@ -80,6 +82,8 @@ def has_pld(event: Event) -> bool:
             return rate > 0 and noise_multiplier > 0 and (accept_low > 0 or validation_rate == 0)
         case FixedSize(_, _, Gaussian(noise_multiplier)) | Truncated(_, _, _, Gaussian(noise_multiplier)):
             return noise_multiplier > 0
+        case OnceIn(rounds, Gaussian(noise_multiplier)):
+            return noise_multiplier > 0 and points(rounds, noise_multiplier) <= MOST_POINTS
         case NoisyMax():
             return True
         case Composed(parts):
@@ -135,6 +139,8 @@ def _width(event: Event) -> float:
             return 2 * loss_range(batch / size, noise_multiplier / 2)[1]
         case Truncated(rate, _, _, Gaussian(noise_multiplier)):
             return 2 * loss_range(rate, noise_multiplier / 2)[1]
+        case OnceIn(rounds, Gaussian(noise_multiplier)):
+            return 2 * math.log(points(rounds, noise_multiplier))
         case _:
             return 0.0
 
@@ -155,6 +161,8 @@ def event_loss(event: Event, step: float) -> Pair:
             removed, added = gaussian_loss(rate, noise_multiplier, step)
             other = swapped_loss(share, noise_multiplier, step) if share else removed
             return mixed_loss(full, removed, other), mixed_loss(full, added, other)
+        case OnceIn(rounds, Gaussian(noise_multiplier)):
+            return allocated_loss(rounds, noise_multiplier, step)
         case SelectiveAttempt():
             return attempt_loss(event, step)
         case NoisyMax(epsilon):

@@ -27,10 +27,10 @@ ABOUT = About(
     title="DP-SGD, balls in bins",
     paper="Chua et al. 2025, Balls-and-Bins Sampling for DP-SGD",
     changes="draw: each example in one round of every epoch, by chance",
-    guarantee="proved: the worst pair of an epoch, by Renyi divergences",
+    guarantee="proved: the worst pair of an epoch (PLD or RDP), which is told less than by coins",
     equations={
         "balls-and-bins sampling": "inside/bins.py BallsInBins",
-        "the worst pair of an epoch": "accounting/renyi/allocated.py allocated",
+        "the worst pair of an epoch": "accounting/losses/allocated.py allocated_loss",
     },
     docs="docs/draws.md",
 )

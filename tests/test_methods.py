@@ -53,13 +53,15 @@ def method(name: str) -> Method:
     return rt.methods.get(name.split()[0], **options)
 
 
-def net() -> nn.Module:
+def net(name: str = "") -> nn.Module:
     torch.manual_seed(0)
+    if name == "least_squares":
+        return nn.Linear(4, 2)
     return nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 2))
 
 
 def make(name: str, examples: Pair, **settings: Any) -> rt.Run:
-    model = settings.pop("model", None) or (nn.Linear(4, 2) if name == "least_squares" else net())
+    model = settings.pop("model", None) or net(name)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
     plan: dict[str, Any] = {"method": method(name), "batch_size": 40, "rounds": 8, "delta": 1e-5, "seed": 3}
     if name in ADAPTIVE:

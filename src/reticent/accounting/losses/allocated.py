@@ -26,7 +26,7 @@ CUT = 1e-13
 counts as infinite loss."""
 MOST_POINTS = 2**22
 """Of the grid; where more would be needed (little noise) there is no distribution, and Renyi divergences have to do."""
-ROUNDED = 8 * np.finfo(float).eps
+ROUNDED = 8 * 2.0**-52
 """By how much a spectrum may be off, for each round that it is multiplied with."""
 
 

@@ -57,7 +57,7 @@ def _log_excess_present(rounds: int, s: float) -> Array:
     E[L^k] = exp(k (k-1) / 2 s^2), so b^a E[U^a] / a! is the coefficient of x^a in f^b, f the sum of E[L^k] x^k / k!.
     With all L = 1 it is that of e^(bx): the difference goes through a power by squaring, in which nothing is negative.
     """
-    k = np.arange(HIGHEST + 1)
+    k = np.arange(HIGHEST + 1, dtype=np.float64)
     plain = -gammaln(k + 1)  # e^x
     with np.errstate(divide="ignore"):
         more = np.where(k < 2, -np.inf, plain + log_expm1(np.maximum(k * (k - 1), 1) / (2 * s * s)))

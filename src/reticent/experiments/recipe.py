@@ -83,7 +83,9 @@ class Recipe:
     centre: float | None = None
     """Noise multiplier of a mean that is released before training and taken away from what the network sees."""
     statistics_noise: float | None = None
-    """Noise multiplier of the channels' means and squares, released before training to normalise by (HF)."""
+    """Noise multiplier of the channels' means and squares, released before training to normalise by (HF).
+
+    Of hashed words it is that of how many texts have each: frequent ones count less."""
     fill_noise: float | None = None
     """Noise multiplier of the means that stand for missing cells where the schema says `fill = "noisy"`."""
     holdout: int | None = None

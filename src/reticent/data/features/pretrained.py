@@ -29,7 +29,7 @@ class EfficientNetFeatures(nn.Module):
         self.training = False
 
     def forward(self, images: Tensor) -> Tensor:
-        return torch.cat([self._of(some) for some in images.split(_TOGETHER)])
+        return torch.cat([self._of(some) for some in torch.split(images, _TOGETHER)])
 
     def _of(self, images: Tensor) -> Tensor:
         colours = images if images.shape[1] == 3 else images.expand(-1, 3, -1, -1)

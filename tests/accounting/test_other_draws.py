@@ -22,7 +22,8 @@ from reticent.accounting import (
     epsilon,
     price,
 )
-from reticent.accounting.events import Event, from_json, to_json
+from reticent.accounting.event_json import from_json, to_json
+from reticent.accounting.events import Event
 from reticent.accounting.losses.allocated import allocated_loss
 from reticent.accounting.losses.gaussian import gaussian_loss
 from reticent.accounting.losses.swapped import mixed_loss, swapped_loss

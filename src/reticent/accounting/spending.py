@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 from reticent.accounting.adjacency import Adjacency, Unit, check_adjacency, check_unit
 from reticent.accounting.budget import divergence
-from reticent.accounting.events import Event, Json, SelectiveRelease, Tally, Unbounded, from_json, to_json
+from reticent.accounting.event_json import Json, from_json, to_json
+from reticent.accounting.events import Event, SelectiveRelease, Tally, Unbounded
 from reticent.accounting.pricing import Price, price
 from reticent.accounting.renyi.conversions import overhead
 from reticent.accounting.renyi.curves import UNCOUNTED, counts_examples, why_infinite

@@ -54,10 +54,10 @@ def allocated_loss(rounds: int, noise_multiplier: float, step: float) -> tuple[L
     h, one = _spread(noise_multiplier)
     size = fft.next_fast_len(math.ceil(_window(one, h, rounds) / h) + 1, real=True)
     spectrum = fft.rfft(one, size) ** rounds
-    absent = np.maximum(fft.irfft(spectrum, size), 0.0)
-    u = np.arange(size) * (h / rounds)
+    absent: Array = np.maximum(fft.irfft(spectrum, size), 0.0)
+    u: Array = np.arange(size, dtype=np.float64) * (h / rounds)
     off = rounds * ROUNDED * math.log2(size) * float(np.abs(spectrum).mean())
-    present = u * absent
+    present: Array = u * absent
     lost = off * float(u.sum()) + 10 * CUT
     removed = _on_grid(np.log(u[1:]), present[1:], step)
     added = _on_grid(-np.log(u[1:]), absent[1:], step)
@@ -100,5 +100,7 @@ def _on_grid(losses: Array, mass: Array, step: float) -> tuple[int, Array]:
     lowest = int(places.min())
     index = (places - lowest).astype(np.int64)
     size = int(index.max()) + 2
-    low = np.bincount(index, mass * (1 - upper), size)
-    return lowest, low + np.bincount(index + 1, mass * upper, size)
+    found = np.zeros(size)
+    np.add.at(found, index, mass * (1 - upper))
+    np.add.at(found, index + 1, mass * upper)
+    return lowest, found

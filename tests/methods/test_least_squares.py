@@ -73,7 +73,7 @@ def test_bad_records_count_for_nothing(blobs: Pair) -> None:
     assert torch.allclose(clean, dirty)
 
 
-def _answer(pair: Pair) -> Tensor:
+def _answer(pair: Pair, width: int | None = None) -> Tensor:
     import numpy as np
 
     from reticent.inside import Flat, Task
@@ -81,7 +81,7 @@ def _answer(pair: Pair) -> Tensor:
     from reticent.inside.draws import Draw, Everyone
     from reticent.inside.store import as_store
 
-    model = nn.Linear(pair[0].shape[1], 2)
+    model = nn.Linear(width or pair[0].shape[1], 2)
     task = Task(model, lambda model, batch: model(batch[0])[:, 0], Flat(model))
     now = RoundSettings(len(pair[0]), len(pair[0]), 1.0, 1.0)
     draw = Draw(np.arange(len(pair[0])), Everyone(), now)
@@ -100,6 +100,12 @@ def _answer(pair: Pair) -> Tensor:
 def test_other_models_are_refused(model: nn.Module, blobs: Pair) -> None:
     with pytest.raises(ModelError, match="one linear layer"):
         fitted(blobs, model=model)
+
+
+@pytest.mark.parametrize(("x", "y"), [((6, 4), (6, 3)), ((6, 2, 4), (6,))], ids=["several labels", "several rows"])
+def test_an_example_is_one_row_and_one_label(x: tuple[int, ...], y: tuple[int, ...]) -> None:
+    with pytest.raises(DataError, match="one row of 4 features and one label"):
+        _answer((torch.ones(x), torch.zeros(y, dtype=torch.int64)), width=4)
 
 
 def test_fixed_layers_may_come_before() -> None:

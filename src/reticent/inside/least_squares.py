@@ -141,6 +141,12 @@ class StatisticsQuery:
         for part in self.before:
             x = part(x)
         rows, labels = x.double().cpu().flatten(1), y.cpu().reshape(-1)
+        wide = self.task.flat.vector.numel() // self.outputs - 1
+        if x.ndim != 2 or rows.shape != (len(labels), wide):  # or an example could be several rows, or none at all
+            raise DataError(
+                f"least squares are solved for one row of {wide} features and one label of each example; "
+                f"{len(y)} have features of the form {tuple(x.shape)} and labels of the form {tuple(y.shape)}"
+            )
         targets, known = targets_of(labels, self.outputs)
         scale = self.bound.sensitivity(self.settings)
         cut = enforced(self.bound, rows.norm(dim=1), self.settings) / scale

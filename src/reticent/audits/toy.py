@@ -67,14 +67,14 @@ class Known(nn.Module):
 
     def forward(self, x: Tensor, scale: Tensor) -> Tensor:
         """One number an example."""
-        left, right = x.split((self.first.in_features, self.second.in_features), dim=1)
+        left, right = x[:, : self.first.in_features], x[:, self.first.in_features :]
         answer: Tensor = self.first(left)[:, 0] + (scale * self.second(right)).sum(1)
         return answer
 
     def moved(self, change: Tensor) -> Tensor:
         """Changes of all parameters, in rows, as those of each copy: one row for each row and copy."""
         copies, width = self.second.weight.shape
-        parts = change.split((copies * width, copies * width, copies), dim=1)
+        parts = torch.split(change, [copies * width, copies * width, copies], dim=1)
         return torch.cat([part.reshape(len(change), copies, -1) for part in parts], 2).reshape(-1, 2 * width + 1)
 
 

@@ -16,11 +16,12 @@ from pathlib import Path
 from statistics import fmean
 
 from reticent.experiments.measures import measure
-from reticent.experiments.published import Record, slim, to_lines
+from reticent.experiments.published import Record, read_published, slim, to_lines
 from reticent.experiments.standing import standing
 from reticent.experiments.tables import find_table
 from reticent.report import Spread
 from reticent.report.commands import trained_by
+from reticent.report.contests import as_map, contests
 from reticent.report.papers import Paper
 from reticent.report.papers_markdown import as_table, opening, page, side_by_side
 from reticent.results import Result
@@ -154,6 +155,7 @@ def tables() -> dict[str, str]:
     for name in STEPS:
         if (HERE / f"{name}.jsonl").exists():
             found[name] = as_table(_steps(read(name)))
+    found["map"] = as_table(as_map(contests(read_published(HERE))))
     found["papers"] = opening(papers())
     for paper in papers():
         found |= {f"{paper.name} {table.number}": side_by_side(table) for table in paper.tables if table.main}

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, diags
 
 from reticent.experiments.quoting import Scale, quote
 from reticent.experiments.recipe import Recipe
@@ -30,9 +30,12 @@ USUAL = {
     "rounds": 300,
     "rate": 0.12,
     "length": 8.0,
+    "most": 0.0,
 }
 """`step` is the learning rate times the clip norm; `rate` the share of examples that a round draws on average; `length`
-that of a review's row of words."""
+that of a review's row of words. A word counts no more than `most` on average in rows of length 1 (0: as it is), by
+means that are released with `RELEASED` noise."""
+RELEASED = 50.0
 
 
 @cache
@@ -52,15 +55,34 @@ def _rows(features: str) -> tuple[csr_matrix, np.ndarray, csr_matrix, np.ndarray
 
 
 @cache
-def _noise(epsilon: float, rate: float, rounds: int) -> float:
-    recipe = Recipe(epsilon=epsilon, delta=1e-5)
+def _weighed(features: str, most: float) -> tuple[csr_matrix, np.ndarray, csr_matrix, np.ndarray]:
+    x, y, others, truth = _rows(features)
+    if not most:
+        return x, y, others, truth
+    mean = np.asarray(x.sum(0)).ravel() + RELEASED * np.random.default_rng(1).standard_normal(x.shape[1])
+    shares = diags(most / np.maximum(mean / len(y), most))
+
+    def scaled(rows: csr_matrix) -> csr_matrix:
+        found = (rows @ shares).tocsr()
+        lengths = np.sqrt(np.asarray(found.multiply(found).sum(1)).ravel())
+        return (diags(1 / np.maximum(lengths, 1e-9)) @ found).astype(np.float32).tocsr()
+
+    return scaled(x), y, scaled(others), truth
+
+
+@cache
+def _noise(epsilon: float, rate: float, rounds: int, weighed: bool) -> float:
+    noise = RELEASED if weighed else None
+    recipe = Recipe(epsilon=epsilon, delta=1e-5, features="hashed-words", statistics_noise=noise)
     return quote(recipe, Scale(data_size=20_000, sample_rate=rate, rounds=rounds)).plan.settings.noise_multiplier
 
 
-def tried(features: str, epsilon: float, clip: float, step: float, rounds: int, rate: float, length: float) -> float:
+def tried(
+    features: str, epsilon: float, clip: float, step: float, rounds: int, rate: float, length: float, most: float
+) -> float:
     """The accuracy on reviews set aside."""
-    x, y, others, truth = _rows(features)
-    noise, rng = _noise(epsilon, rate, rounds), np.random.default_rng(0)
+    x, y, others, truth = _weighed(features, most)
+    noise, rng = _noise(epsilon, rate, rounds, most > 0), np.random.default_rng(0)
     size, batch = len(y), rate * len(y)
     weights = np.zeros((x.shape[1] + 1, 2), np.float32)  # the last are the biases
     speed, mean, last = np.zeros_like(weights), np.zeros_like(weights), round(AVERAGED * rounds)
@@ -88,7 +110,7 @@ def main(words: list[str]) -> None:
     for values in itertools.product(*(value.split(",") for value in said.values())):
         given = {name: type(USUAL[name])(value) for name, value in zip(said, values, strict=True)}
         settings = USUAL | given
-        if any(line["settings"] == settings for line in known):
+        if any(USUAL | line["settings"] == settings for line in known):
             continue
         line = {"settings": settings, "accuracy": round(tried(**settings), 4)}
         with LOG.open("a") as log:

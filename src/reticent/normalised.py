@@ -20,6 +20,8 @@ from reticent.errors import SettingError, require
 from reticent.filled import fill
 from reticent.inside import Persons, Store, Vault
 from reticent.models.normalising import Fill, PublicNormalise
+from reticent.models.presence import PresenceLinear
+from reticent.weighed import weigh
 
 RELEASES = 2
 """The means of the channels, and the means of their squares."""
@@ -35,14 +37,14 @@ class Normalised:
     low: float
     high: float
 
-    def noise(self, budget: Budget | None) -> float:
-        """The noise multiplier of the two releases: released alone, they would cost the share of the budget."""
+    def noise(self, budget: Budget | None, releases: int = RELEASES) -> float:
+        """The noise multiplier of the releases: released alone, they would cost the share of the budget."""
         if self.noise_multiplier is not None:
             return self.noise_multiplier
         if budget is None:
             raise SettingError("budget_share is a share of epsilon: give rt.fit an epsilon, or a noise_multiplier here")
         share = Budget(budget.epsilon * (self.budget_share or 0.0), budget.delta, budget.accountant, budget.adjacency)
-        return least_noise(lambda noise: {Gaussian(noise): RELEASES}, share)
+        return least_noise(lambda noise: {Gaussian(noise): releases}, share)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +68,8 @@ def normalise(
     """Normalise each channel (or column) by its mean and deviation, released with noise and charged to the run.
 
     `budget_share` is the share of the run's epsilon that the statistics may cost; or say their `noise_multiplier`.
-    `low` and `high` are a public range of the inputs: for the statistics, values beyond are cut.
+    `low` and `high` are a public range of the inputs: for the statistics, values beyond are cut. Of hashed words, which
+    a model takes with a `PresenceLinear`, the statistics are how many texts have each: frequent ones count less.
 
     >>> import reticent as rt
     >>> examples = torch.rand(300, 4), torch.randint(0, 2, (300,))
@@ -99,6 +102,8 @@ def prepared(
     if asked is None:
         assert fill_noise is not None
         return _to_fill(nn.Sequential(Fill(inputs), model), store, inputs, places, fill_noise)
+    if any(isinstance(layer, PresenceLinear) for layer in model.modules()):
+        return _to_weigh(model, store, asked.noise(budget, releases=1))
     network, noise = in_front(model, inputs), asked.noise(budget)
 
     def release(size: int | None, seed: int | None, folder: str | Path | None) -> None:
@@ -126,6 +131,13 @@ def _to_fill(
         fill(network, store, places, noise, size=size, seed=seed, folder=None if folder is None else Path(folder))
 
     return Prepared(network, (Gaussian(noise),), {"filled": list(inputs)}, release)
+
+
+def _to_weigh(network: nn.Module, store: Store, noise: float) -> Prepared:
+    def release(size: int | None, seed: int | None, folder: str | Path | None) -> None:
+        weigh(network, store, noise, size=size, seed=seed, folder=None if folder is None else Path(folder))
+
+    return Prepared(network, (Gaussian(noise),), {}, release)
 
 
 def built_around(model: nn.Module, about: Mapping[str, object]) -> nn.Module:

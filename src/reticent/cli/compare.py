@@ -37,6 +37,9 @@ def compare(
         str | None, Option(help="Network, or package.module:function for your own; the preset's if not said.")
     ] = None,
     features: Annotated[str | None, Option(help="Features computed first, such as scattering.")] = None,
+    public: Annotated[
+        str | None, Option(help="Features from public data: imagenet (EfficientNet-Lite0); the guarantee names it.")
+    ] = None,
     delta: Annotated[float | None, Option(help="Default: the smaller of 1e-5 and 1/(10 N).")] = None,
     epochs: Annotated[float | None, Option(help="Attempts x batch / N.")] = None,
     config: Annotated[Path | None, Option(help="A TOML file with any of this, and variants of methods.")] = None,
@@ -62,7 +65,7 @@ def compare(
     refuse_charge(dataset, "a comparison")
     from reticent.experiments.compare import compare as run
     from reticent.experiments.compare import read_comparison
-    from reticent.experiments.recipe import parse_changes
+    from reticent.experiments.recipe import features_by, parse_changes
 
     flags = {
         "data": data,
@@ -71,7 +74,7 @@ def compare(
         "epsilons": _numbers(epsilons),
         "seeds": seeds,
         "model": model,
-        "features": features,
+        "features": features_by(public, features),
         "delta": delta,
         "epochs": epochs,
         "gradient_costs": _costs(gradient_cost),

@@ -47,12 +47,14 @@ def report(
 
 def _papers(folder: Path, as_json: bool) -> str:
     """The page of the papers whose records a folder holds."""
+    from reticent.experiments.published import read_published
     from reticent.experiments.standing import standing
+    from reticent.report.contests import contests
     from reticent.report.papers import PaperCounts
     from reticent.report.papers_page import write_papers
 
     papers = standing(folder)
-    page = write_papers(papers, folder / "report.html")
+    page = write_papers(papers, folder / "report.html", contests(read_published(folder)))
     counts = PaperCounts.added([paper.counts for paper in papers])
     if as_json:
         return json.dumps({"page": str(page), "bytes": page.stat().st_size, "papers": len(papers), **asdict(counts)})

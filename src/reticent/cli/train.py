@@ -33,6 +33,9 @@ def train(
     ] = None,
     activation: Annotated[str | None, Option(help="relu, tanh or a tempered sigmoid. [default: tanh]")] = None,
     features: Annotated[str | None, Option(help="Features computed first, such as scattering.")] = None,
+    public: Annotated[
+        str | None, Option(help="Features from public data: imagenet (EfficientNet-Lite0); the guarantee names it.")
+    ] = None,
     epsilon: Annotated[float | None, Option(help="Privacy budget; the noise follows from it.")] = None,
     delta: Annotated[float | None, Option(help="[default: the smaller of 1e-5 and 1/(10 N)]")] = None,
     size: Annotated[
@@ -80,7 +83,7 @@ def train(
     from reticent.cli.progress import progress
     from reticent.errors import SettingError
     from reticent.experiments.locks import locked
-    from reticent.experiments.recipe import parse_changes, read_recipe
+    from reticent.experiments.recipe import features_by, parse_changes, read_recipe
     from reticent.experiments.stored import kept_recipe
     from reticent.experiments.training import train as run
     from reticent.inside.several import here
@@ -91,7 +94,7 @@ def train(
         "method": method,
         "model": model,
         "activation": activation,
-        "features": features,
+        "features": features_by(public, features),
         "epsilon": epsilon,
         "delta": delta,
         "size": size,

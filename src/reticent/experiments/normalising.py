@@ -14,12 +14,14 @@ from torch import Tensor, nn
 from reticent.accounting import Event, Gaussian
 from reticent.beforehand import release_once
 from reticent.data import Examples
+from reticent.data.features.hashing import hashes
 from reticent.data.features.statistics import release_mean, release_moments
 from reticent.experiments.people import people_of
 from reticent.experiments.recipe import Recipe
 from reticent.filled import fill, places_to_fill
 from reticent.inside import Store, Vault, by_person
 from reticent.models.normalising import fill_of, split_at_centre, statistics_of
+from reticent.weighed import weigh
 
 _PATHS = 81  # channels that scattering makes of one colour, of which only the average sees a flat image
 
@@ -31,9 +33,12 @@ def charges(recipe: Recipe) -> tuple[Event, ...]:
     (Gaussian(noise_multiplier=50.0),)
     >>> len(charges(Recipe(statistics_noise=8.0)))
     2
+    >>> len(charges(Recipe(statistics_noise=8.0, features="hashed-words")))
+    1
     """
     fill = (Gaussian(recipe.fill_noise),) if recipe.fill_noise is not None else ()
-    statistics = (Gaussian(recipe.statistics_noise),) * 2 if recipe.statistics_noise is not None else ()
+    releases = 1 if _of_words(recipe) else 2
+    statistics = (Gaussian(recipe.statistics_noise),) * releases if recipe.statistics_noise is not None else ()
     return fill + statistics + ((Gaussian(recipe.centre),) if recipe.centre is not None else ())
 
 
@@ -43,12 +48,18 @@ def normalise(model: nn.Module, private: Examples, recipe: Recipe, folder: Path 
     if recipe.fill_noise is not None:
         places, noise = places_to_fill(private, recipe.fill_noise), recipe.fill_noise
         fill(model, people, places, noise, size=recipe.size, seed=recipe.seed, folder=folder)
-    if recipe.statistics_noise is not None:
+    if recipe.statistics_noise is not None and _of_words(recipe):
+        weigh(model, people, recipe.statistics_noise, size=recipe.size, seed=recipe.seed, folder=folder)
+    elif recipe.statistics_noise is not None:
         colours = int(private.x.shape[1]) // (_PATHS if "scattering" in (recipe.features or "") else 1)
         noise, size = recipe.statistics_noise, recipe.size
         standardise(model, people, noise, colours, size=size, seed=recipe.seed, folder=folder)
     if recipe.centre is not None:
         centre(model, people, recipe.centre, size=recipe.size, seed=recipe.seed, folder=folder)
+
+
+def _of_words(recipe: Recipe) -> bool:
+    return recipe.features is not None and hashes(recipe.features) is not None
 
 
 def standardise(

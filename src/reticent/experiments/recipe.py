@@ -83,7 +83,9 @@ class Recipe:
     centre: float | None = None
     """Noise multiplier of a mean that is released before training and taken away from what the network sees."""
     statistics_noise: float | None = None
-    """Noise multiplier of the channels' means and squares, released before training to normalise by (HF)."""
+    """Noise multiplier of the channels' means and squares, released before training to normalise by (HF).
+
+    Of hashed words it is that of how many texts have each: frequent ones count less."""
     fill_noise: float | None = None
     """Noise multiplier of the means that stand for missing cells where the schema says `fill = "noisy"`."""
     holdout: int | None = None
@@ -126,12 +128,29 @@ def presets() -> dict[str, Any]:
     return tomllib.loads((files("reticent.experiments") / "presets.toml").read_text())
 
 
+def features_by(public: str | None, features: str | None) -> str | None:
+    """The features that public data of a name gives, or those that were asked for.
+
+    >>> features_by("imagenet", None), features_by(None, "scattering")
+    ('efficientnet-lite0', 'scattering')
+    """
+    if public is None:
+        return features
+    known = presets()["public"]
+    if public not in known:
+        raise UnknownName("public data", public, sorted(known))
+    if features is not None:
+        raise SettingError(f"--public {public} chooses the features: leave out --features, or --public")
+    return str(known[public]["features"])
+
+
 def _preset(table: dict[str, Any], recipe: Recipe, dataset: str) -> dict[str, Any]:
     """The settings for a dataset (or its features, or a network) and a method, the more particular ones last."""
     whole = table["data"].get(dataset, {})
-    if recipe.model is not None:  # the features of a preset go with its own network
+    if recipe.model is not None or recipe.views is not None:  # the features of a preset go with its own network
         whole = {name: value for name, value in whole.items() if name != "features"}
-    kinds = [whole, *(whole.get(name, {}) for name in (recipe.features, recipe.model) if name is not None)]
+    named = (recipe.features, "views" if recipe.views is not None else None, recipe.model)
+    kinds = [whole, *(whole.get(name, {}) for name in named if name is not None)]
     layers = [table["default"], *kinds, dict(catalogue.find(recipe.method).preset)]
     layers += [kind.get(recipe.method, {}) for kind in kinds]
     return {

@@ -185,6 +185,18 @@ def features_of(function: Callable[[Tensor], Tensor], batch: Batch) -> Tensor:
     return (found * weights).reshape(*batch.weights.shape, *found.shape[1:]).sum(1)
 
 
+def weighted_rows(batch: Batch) -> tuple[Tensor, Tensor]:
+    """The inputs row by row, and what each row weighs in its example: 1 where examples are rows.
+
+    >>> weighted_rows((torch.tensor([[1.0], [2.0]]), torch.tensor([0, 1])))[1]
+    tensor([1., 1.], dtype=torch.float64)
+    """
+    if isinstance(batch, Grouped):
+        return batch.rows[0].flatten(0, 1), batch.weights.double().flatten()
+    x = batch if isinstance(batch, Tensor) else batch[0]
+    return x, torch.ones(len(x), dtype=torch.float64)
+
+
 def rows_in_words(examples: Store, views: Views | None) -> dict[str, object]:
     """What a run that goes on must find again."""
     found: dict[str, object] = {}

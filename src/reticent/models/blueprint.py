@@ -37,7 +37,8 @@ class Blueprint:
         """The network, with fresh weights, or one that somebody else made; with what is put in front of it."""
         if network is None:
             network = self._built()
-        network = with_statistics(network, self.inputs) if self.statistics else network
+        in_front = self.statistics and self.buckets is None  # a layer for places has its statistics in itself
+        network = with_statistics(network, self.inputs) if in_front else network
         network = with_centre(network, self.inputs) if self.centre else network
         return with_fill(network, self.inputs) if self.fill else network
 
@@ -46,8 +47,8 @@ class Blueprint:
         network = build(self.model, inputs=inputs, classes=self.classes, activation=self.activation)
         if self.buckets is None:
             return network
-        if self.statistics or self.centre:
-            raise ModelError("hashed words are there or not: leave out centre and statistics_noise")
+        if self.centre:
+            raise ModelError("hashed words are there or not: leave out centre, or take statistics_noise")
         return with_presence(network, self.buckets)
 
     def to_json(self) -> dict[str, object]:

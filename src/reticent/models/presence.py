@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -13,6 +15,7 @@ class PresenceLinear(nn.Module):
 
     Places are numbered from 1, each once and rising; 0 fills a row up. It is what `nn.Linear` does with the rows
     written out, in the time that the ones take. Rows of length 1 would leave half of a clipped gradient to the bias.
+    `shares`, 1 each if nobody says otherwise, are what the places count before the row is scaled.
 
     >>> layer = PresenceLinear(3, 2)
     >>> by_hand = 8 * (layer.weight[1] + layer.weight[3]) / 2**0.5 + layer.bias
@@ -20,15 +23,23 @@ class PresenceLinear(nn.Module):
     True
     """
 
+    shares: Tensor
+
     def __init__(self, buckets: int, classes: int):
         super().__init__()
+        self.register_buffer("shares", torch.ones(buckets + 1))
         self.weight = nn.Parameter((torch.rand(buckets + 1, classes) - 0.5) * 2 / buckets**0.5)
         self.bias = nn.Parameter(torch.zeros(classes))
 
     def forward(self, places: Tensor) -> Tensor:
-        there = (places > 0).to(self.weight.dtype)
-        share = 8 * there / there.sum(1, keepdim=True).sqrt().clamp(min=1)
+        there = nn.functional.embedding(places, self.shares[:, None])[..., 0] * (places > 0)
+        share = 8 * there / there.square().sum(1, keepdim=True).sqrt().clamp(min=1e-9)
         return nn.functional.embedding_bag(places, self.weight, mode="sum", per_sample_weights=share) + self.bias
+
+    def _load_from_state_dict(self, state: dict[str, Tensor], prefix: str, *others: Any) -> None:
+        """Models of before have no shares: all places count alike."""
+        state.setdefault(f"{prefix}shares", torch.ones_like(self.shares))
+        super()._load_from_state_dict(state, prefix, *others)
 
 
 def with_presence(network: nn.Module, buckets: int) -> nn.Sequential:
@@ -47,3 +58,8 @@ def with_presence(network: nn.Module, buckets: int) -> nn.Sequential:
         first.weight[1:] = layers[1].weight.T
         first.bias.copy_(layers[1].bias)
     return nn.Sequential(first, *layers[2:])
+
+
+def presence_of(network: nn.Module) -> PresenceLinear:
+    """The layer that `with_presence` put first."""
+    return next(layer for layer in network.modules() if isinstance(layer, PresenceLinear))

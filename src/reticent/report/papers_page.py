@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from reticent.report.contests import Contest, methods_of, verdict
 from reticent.report.page import embedded, filled, keep
 from reticent.report.papers import RULE, Ours, Paper, PaperCounts, PaperNumber, PaperTable
 from reticent.report.papers_markdown import laid_out, said
@@ -13,12 +14,12 @@ SCRIPTS = ("theme.js", "tables.js", "drawing.js", "papers.js")
 Plain = dict[str, object]
 
 
-def write_papers(papers: Sequence[Paper], page: Path) -> Path:
-    """Write the page of some papers."""
-    return keep(render_papers(papers), page)
+def write_papers(papers: Sequence[Paper], page: Path, contests: Sequence[Contest] = ()) -> Path:
+    """Write the page of some papers, and of comparisons of their methods."""
+    return keep(render_papers(papers, contests), page)
 
 
-def render_papers(papers: Sequence[Paper]) -> str:
+def render_papers(papers: Sequence[Paper], contests: Sequence[Contest] = ()) -> str:
     """The page of some papers: one file that asks nothing of the network."""
     drawn = {(paper.name, table.name): list(_charts(paper, table)) for paper in papers for table in paper.tables}
     return filled(
@@ -26,6 +27,9 @@ def render_papers(papers: Sequence[Paper]) -> str:
         SCRIPTS,
         {"series": [], "charts": [chart for charts in drawn.values() for chart in charts]},
         papers=papers,
+        contests=contests,
+        methods=methods_of(contests),
+        verdict=verdict,
         total=PaperCounts.added([paper.counts for paper in papers]),
         rule=RULE,
         charts=drawn,

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from importlib import import_module
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from reticent.errors import DataError
 
 LITE0 = "efficientnet-lite0"
 LITE0_TRAINED_ON = "EfficientNet-Lite0 counts as public: it was trained on ImageNet (ILSVRC 2012)"
 _SIZE, _MEAN, _STD = 160, 127 / 255, 128 / 255
+_TOGETHER = 16  # images: more of them leave the cache
 
 
 class EfficientNetFeatures(nn.Module):
@@ -22,10 +25,13 @@ class EfficientNetFeatures(nn.Module):
 
     def __init__(self, network: nn.Module):
         super().__init__()
-        self.network = network.eval().requires_grad_(False)
+        self.network = _quick(network.eval().requires_grad_(False))
         self.training = False
 
     def forward(self, images: Tensor) -> Tensor:
+        return torch.cat([self._of(some) for some in torch.split(images, _TOGETHER)])
+
+    def _of(self, images: Tensor) -> Tensor:
         colours = images if images.shape[1] == 3 else images.expand(-1, 3, -1, -1)
         size = (_SIZE, _SIZE)
         resized = nn.functional.interpolate(colours, size=size, mode="bicubic", align_corners=False, antialias=True)
@@ -35,6 +41,16 @@ class EfficientNetFeatures(nn.Module):
     def train(self, mode: bool = True) -> EfficientNetFeatures:  # noqa: ARG002 - as torch has it
         """Stay in evaluation mode: batch statistics would mix examples."""
         return self
+
+
+def _quick(network: nn.Module) -> nn.Module:
+    """The same answers in half the time: channels last, and what follows a convolution is in its weights."""
+    for module in list(network.modules()):
+        for (name, first), (after, second) in pairwise(list(module.named_children())):
+            if isinstance(first, nn.Conv2d) and isinstance(second, nn.BatchNorm2d):
+                setattr(module, name, fuse_conv_bn_eval(first, second))
+                setattr(module, after, nn.Identity())
+    return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
 
 
 def efficientnet_lite0() -> EfficientNetFeatures:

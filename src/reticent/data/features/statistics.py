@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from reticent.inside import Batch, Drawn, Everyone, GaussianNoise, RoundSettings, Vault
-from reticent.inside.persons import features_of
+from reticent.inside.persons import features_of, weighted_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +50,41 @@ class FeatureSum:
         lengths = vectors.flatten(1).norm(dim=1).reshape(-1, *[1] * (vectors.ndim - 1))
         cut = vectors * (self.limit / lengths).clamp(max=1)
         return torch.where(torch.isfinite(lengths) & (lengths > 0), cut, 0.0).sum(0)
+
+
+@dataclass(frozen=True, eq=False)
+class PresenceSum:
+    """The sum over examples of rows that say which of so many places are there, each row scaled to length 1.
+
+    Where examples are persons, a person's row is the mean over rows.
+    """
+
+    places: int
+
+    @property
+    def sensitivity(self) -> float:
+        """A row is no longer than 1, whatever is in it: a place that is named twice counts once."""
+        return 1.0
+
+    @torch.no_grad()
+    def answer(self, taken: Drawn) -> Tensor:
+        """Add up the rows; what is no place counts nothing."""
+        total = torch.zeros(self.places + 1, dtype=torch.float64)
+        for batch in taken.batches():
+            x, weights = weighted_rows(batch)
+            rows = x.long().sort(1).values
+            there = (rows > 0) & (rows <= self.places)
+            there[:, 1:] &= rows[:, 1:] != rows[:, :-1]
+            each = weights / there.sum(1).double().sqrt().clamp(min=1)
+            total.index_add_(0, rows[there], each[:, None].expand(there.shape)[there])
+        return total
+
+
+def release_presence(vault: Vault, places: int, *, noise_multiplier: float, size: int | None = None) -> Tensor:
+    """Release how much each place counts on average, in rows of length 1: one Gaussian release in the ledger."""
+    size = len(vault) if size is None else size
+    draw = vault.draw(Everyone(), RoundSettings(size, size, 1.0, noise_multiplier))
+    return vault.release(vault.ask(PresenceSum(places), draw), GaussianNoise(noise_multiplier)) / size
 
 
 def channel_means(x: Tensor, power: int) -> Tensor:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
-import resource
 import shlex
 import statistics
 import sys
@@ -48,13 +47,15 @@ QUICK: dict[str, list[int]] = {
 """The same in a minute or two of one core."""
 ABOUT = (
     "Ours is a whole round of `rt.Run`, with its ledger in memory. Every figure comes from a process of its own, "
-    "forked when all is loaded; SGD and ours take turns. Memory is the peak above what the process began "
-    "with. A draw is of about 256 examples, of which no data are needed. A line of the ledger is timed over the "
-    "last thousand rounds, without waiting for the disk; `price` is the epsilon of all rounds, `noise` the search "
-    "for the least noise of so many."
+    "forked when all is loaded; SGD and ours take turns. Memory is the peak in steps after the first two, above "
+    "what the process began with. A draw is of about 256 examples, of which no data are needed. A line of the "
+    "ledger is timed over the last thousand rounds, without waiting for the disk; `price` is the epsilon of all "
+    "rounds, `noise` the search for the least noise of so many."
 )
 SIDES: dict[str, Callable[[Case], Step]] = {"ours": ours_whole_run, "sgd": sgd}
 CLOCKS = {"cpu": time.process_time, "wall": time.perf_counter}
+WARMING = 2
+"""Steps that come first and do not count; later ones come one by one."""
 LAST = 1000
 """A line of the ledger is timed over the last ones of so many."""
 
@@ -82,14 +83,15 @@ def _wide(width: int) -> nn.Module:
 # -- in a process of its own -----------------------------------------------------------------------------------------
 
 
-def peak() -> float:
-    """The most memory that this process has had, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+def memory(kind: str = "VmRSS") -> float:
+    """The memory that this process has, or with `VmHWM` has had at most, in MB."""
+    said = Path("/proc/self/status").read_text().split(f"{kind}:", 1)[1]
+    return int(said.split(None, 1)[0]) / 1024
 
 
 def steps(pipe: Connection, curve: str, value: int, side: str, clock: str) -> None:
     """Take as many steps as asked for, and tell how long each took and how much memory there was at most."""
-    before, now = peak(), CLOCKS[clock]
+    before, now = memory(), CLOCKS[clock]
     torch.manual_seed(0)
     step = SIDES[side](case_of(curve, value))
     while count := pipe.recv():
@@ -98,25 +100,27 @@ def steps(pipe: Connection, curve: str, value: int, side: str, clock: str) -> No
             start = now()
             step()
             times.append(now() - start)
-        pipe.send((times, peak() - before))
+        pipe.send((times, memory("VmHWM") - before))
+        if count == WARMING:
+            Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew, for steps alone
 
 
 def draws(pipe: Connection, examples: int, clock: str) -> None:
     """Draw a batch of about 256 from so many examples."""
     import numpy as np
 
-    before, now = peak(), CLOCKS[clock]
+    before, now = memory(), CLOCKS[clock]
     rng, settings, times = np.random.default_rng(0), RoundSettings(examples, 256, 1.0, 1.0), []
     for _ in range(50):
         start = now()
         Poisson().draw(settings, settings.size, rng, {})
         times.append(now() - start)
-    pipe.send({"a draw, ms": 1e3 * statistics.median(times), "MB": peak() - before})
+    pipe.send({"a draw, ms": 1e3 * statistics.median(times), "MB": memory("VmHWM") - before})
 
 
 def rounds(pipe: Connection, count: int, clock: str) -> None:
     """Write so many rounds, read them again, price them, and find the noise for them; the disk itself is left out."""
-    before, now, found = peak(), CLOCKS[clock], {}
+    before, now, found = memory(), CLOCKS[clock], {}
     with tempfile.TemporaryDirectory() as folder, mock.patch.object(os, "fdatasync", return_value=None):
         path = Path(folder) / "ledger.jsonl"
         ledger = Ledger(path)
@@ -125,7 +129,7 @@ def rounds(pipe: Connection, count: int, clock: str) -> None:
                 start = now()
             ledger.record(Entry(number, 0, STEP, "35e61cab493be490779d066358513f79"))
         found["a line, ms"] = 1e3 * (now() - start) / LAST
-        found["MB"] = peak() - before
+        found["MB"] = memory("VmHWM") - before
         del ledger
         found["open again, ms"] = 1e3 * _taken(now, lambda: Ledger(path))
     found["price, ms"] = 1e3 * _taken(now, lambda: price({STEP: count}, 1e-5))
@@ -175,7 +179,7 @@ def against_sgd(curve: str, value: int, clock: str, seconds: float) -> dict[str,
             times[side] += taken if kept else []
         return True
 
-    good = turn(2, kept=False)
+    good = turn(WARMING, kept=False)
     while good and (len(times["sgd"]) < 3 or (sum(times["sgd"]) < seconds and len(times["sgd"]) < 200)):
         good = turn(1)
     for one in sides.values():

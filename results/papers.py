@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import math
 import sys
 import time
 from collections import Counter
@@ -59,7 +60,7 @@ def planned(possible: Sequence[Wanted], seeds: int, held: set[tuple[str, int]]) 
     seen = set(held)
     numbers: Counter[str] = Counter()
     for one in possible:
-        numbers[one.mark] += len(one.cell.printed)
+        numbers[one.mark] += sum(not math.isnan(value) for value in one.cell.printed.values())
     for seed in range(seeds):
         now = [one for one in possible if seed == 0 or (one.cell.minutes or 0.0) < CHEAP]
         looked_at = {one.essence for one in now if one.mark != one.essence}
@@ -70,9 +71,13 @@ def planned(possible: Sequence[Wanted], seeds: int, held: set[tuple[str, int]]) 
                 yield one, job_of(one, seed)
 
 
-def price(one: Wanted, numbers: int) -> tuple[bool, float]:
-    """Smaller is run earlier: images in colour last, then what takes fewest minutes for each number it serves."""
-    return resolve(one.recipe.data).startswith("cifar"), (one.cell.minutes or 0.0) / max(numbers, 1)
+def price(one: Wanted, numbers: int) -> tuple[bool, bool, bool, float]:
+    """Smaller is run earlier: what serves printed numbers, on grey images or words, at a proved epsilon, and quickly.
+
+    The last is in minutes for each number.
+    """
+    colour = resolve(one.recipe.data).startswith("cifar")
+    return numbers == 0, colour, one.claimed, (one.cell.minutes or 0.0) / max(numbers, 1)
 
 
 def job_of(one: Wanted, seed: int) -> Job:

@@ -15,7 +15,7 @@ from reticent.accounting import Gaussian, Ledger, Planned
 from reticent.errors import ReticentError
 from reticent.gradients.forms.outer import Outer
 from reticent.inside import Everyone, GaussianNoise, Randomness, RoundSettings, Sealed, Vault, as_store
-from reticent.inside.kept import LEAST, Kept
+from reticent.inside.kept import LEAST, Pages
 from reticent.inside.lattice import BLOCK, Lattice, _scratch
 from reticent.inside.normals import _radii
 from reticent.methods import Method, disk, dpsgd, dpsur
@@ -194,14 +194,14 @@ def sums_are_exact_whatever_the_caller_has_on() -> None:
 
 def memory_in_use_is_not_given_again() -> None:
     """Vectors that somebody holds, in whole or in part, stay what they are; and rounds are the same, kept or not."""
-    kept, vector = Kept(least=0), torch.zeros(1000)
+    kept, vector = Pages(least=0), torch.zeros(1000)
     held = [kept.like(vector).fill_(number).view(10, 100)[number % 10] for number in range(5)]
     assert [float(one.mean()) for one in held] == [0.0, 1.0, 2.0, 3.0, 4.0], "a vector was overwritten"
     for method in (dpsgd(noise_multiplier=1.0), disk(noise_multiplier=1.0), dpsur(noise_multiplier=1.0)):
         found = []
         for least in (0, LEAST):
             run = _small_run(method)
-            run._task.flat.kept = Kept(least=least)
+            run._task.flat.kept = Pages(least=least)
             probe = run.watch()
             for _ in range(4):
                 run.step()

@@ -21,10 +21,10 @@ MOST = 2
 that to keep them takes no more memory at the most."""
 
 
-class Kept:
+class Pages:
     """Memory for vectors of one length.
 
-    >>> kept, vector = Kept(least=0), torch.zeros(3)
+    >>> kept, vector = Pages(least=0), torch.zeros(3)
     >>> one = kept.like(vector)
     >>> part, place = one[1:], one.data_ptr()
     >>> del one

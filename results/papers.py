@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import math
 import sys
 import time
 from collections import Counter
@@ -60,7 +59,7 @@ def planned(possible: Sequence[Wanted], seeds: int, held: set[tuple[str, int]]) 
     seen = set(held)
     numbers: Counter[str] = Counter()
     for one in possible:
-        numbers[one.mark] += sum(not math.isnan(value) for value in one.cell.printed.values())
+        numbers[one.mark] += len(one.cell.printed)
     for seed in range(seeds):
         now = [one for one in possible if seed == 0 or (one.cell.minutes or 0.0) < CHEAP]
         looked_at = {one.essence for one in now if one.mark != one.essence}

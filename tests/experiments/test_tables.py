@@ -11,8 +11,10 @@ from typer.testing import CliRunner
 
 from reticent.cli import app
 from reticent.errors import SettingError, UnknownName
+from reticent.experiments.cells import cells_of
+from reticent.experiments.recipe import Recipe, check
 from reticent.experiments.reproduce import jobs_of
-from reticent.experiments.tables import find_table, read_tables
+from reticent.experiments.tables import find_table, papers, read_tables
 from reticent.results import read_record
 
 FILE = """
@@ -180,3 +182,18 @@ def test_the_example_in_the_docs_is_an_experiment_file(tmp_path: Path) -> None:
     assert table.figures == table.entered + sum(one.figures for one in table.left_out)
     assert len(jobs_of(table.cells, 1, "proved")) == 5
     assert len(jobs_of(table.chosen("digits-dpsur-*"), 1, "claimed")) == 2
+
+
+def test_a_clip_norm_that_a_table_shares_is_not_for_methods_without_one() -> None:
+    rows = [{"name": "a", "method": "auto_s", "epsilon": [3]}, {"name": "b", "epsilon": [3]}]
+    with_none, with_one = cells_of(rows, {"data": "digits", "max_grad_norm": 0.1})
+    assert (with_none.recipe.max_grad_norm, with_one.recipe.max_grad_norm) == (None, 0.1)
+    with pytest.raises(SettingError, match="no clip norm"):
+        check(Recipe(method="auto_s", max_grad_norm=0.1))
+
+
+def test_every_entry_can_be_run() -> None:
+    cells = [cell for name in papers() for table in read_tables(name)[1] for cell in table.cells]
+    for cell in cells:
+        for recipe in filter(None, (cell.recipe, cell.as_claimed)):
+            check(recipe.filled())

@@ -71,8 +71,16 @@ def cells_of(rows: list[Settings], shared: Settings) -> list[TableCell]:
     [('a-eps1', {'accuracy': 90.5}), ('a-eps3', {'accuracy': 95.0})]
     """
     printed = {row["name"]: row.get("printed") for row in rows}
-    full = [{"printed": printed[row["beside"]] if "beside" in row else None} | shared | row for row in rows]
+    full = [{"printed": printed[row["beside"]] if "beside" in row else None} | _fit(shared, row) | row for row in rows]
     return [cell for row in full for cell in _cells(row)]
+
+
+def _fit(shared: Settings, row: Settings) -> Settings:
+    """What a row shares with the others: not a clip norm, if its method has none."""
+    method = row.get("method", shared.get("method", "dpsgd"))
+    return {
+        name: value for name, value in shared.items() if name != "max_grad_norm" or name in catalogue.options(method)
+    }
 
 
 def _cells(row: Settings) -> list[TableCell]:

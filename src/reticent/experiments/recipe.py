@@ -244,6 +244,8 @@ def check(recipe: Recipe) -> None:
             raise UnknownName("setting", name, [*_SETTINGS, *known_options], more=f"reticent settings {recipe.method}")
     for name, default in known_options.items():
         _check_option(name, recipe.options.get(name, default), default)
+    if recipe.max_grad_norm is not None and "max_grad_norm" not in known_options:
+        raise SettingError(f"{recipe.method} has no clip norm: leave out max_grad_norm")
     adjacency_of(recipe.size, recipe.adjacency)
     if recipe.size is not None and (recipe.holdout, recipe.validation, recipe.subset) != (None, None, None):
         raise SettingError(

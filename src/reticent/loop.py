@@ -69,7 +69,8 @@ class Loop:
             with self._looking_ahead(standing.remembered):
                 sealed = vault.ask(query, draw)
             released = vault.release(sealed, method.noise(settings.noise_multiplier))
-            gradient = released[: len(task.flat.vector)]  # what a query answers beside it is for the gate
+            whole = getattr(method.direction, "whole", False)
+            gradient = released if whole else released[: len(task.flat.vector)]  # what is beside it is for the gate
             direction, remembered = self._direction(gradient, settings, trial.before, standing.remembered)
             task.flat.set_grad(direction)
             self.optimizer.step()

@@ -18,7 +18,7 @@ from torch import nn
 
 from reticent.accounting import Adjacency, Budget, Event, Guarantee, Price, Spending
 from reticent.accounting.adjacency import Unit, adjacency_of
-from reticent.accounting.events import Json
+from reticent.accounting.event_json import Json
 from reticent.accounting.guarantee import round_up
 from reticent.accounting.lineage import UNKNOWN_LINEAGE, Lineage
 from reticent.accounting.spending import UNKNOWN_SPENDING, refuse_mixed

@@ -18,7 +18,7 @@ from reticent.accounting import (
     Unbounded,
     price,
 )
-from reticent.accounting.events import from_json, to_json
+from reticent.accounting.event_json import from_json, to_json
 from reticent.errors import SettingError
 
 

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from reticent.accounting import ORDERS, BestTrial, Composed, Gaussian, Repeated, Subsampled, curve, price
-from reticent.accounting.events import SelectiveAttempt, SelectiveRelease, from_json, to_json
+from reticent.accounting.event_json import from_json, to_json
+from reticent.accounting.events import SelectiveAttempt, SelectiveRelease
 from reticent.accounting.renyi.replaced import replaced
 from reticent.accounting.selection import best_trial, draw_trials, expected_trials, gamma_for
 from reticent.errors import SettingError

@@ -14,6 +14,8 @@ import budget_checks
 import budget_mutants
 import clip_checks
 import clip_mutants
+import draw_checks
+import draw_mutants
 import file_checks
 import file_mutants
 import filter_checks
@@ -35,6 +37,8 @@ import rank_checks
 import rank_mutants
 import rule_checks
 import rule_mutants
+import statistics_checks
+import statistics_mutants
 import view_checks
 import view_mutants
 from broken_mutants import Mutant
@@ -61,6 +65,8 @@ KINDS = (
     (layer_checks, layer_mutants),
     (view_checks, view_mutants),
     (band_checks, band_mutants),
+    (draw_checks, draw_mutants),
+    (statistics_checks, statistics_mutants),
 )
 MUTANTS = [mutant for _, mutants in KINDS for mutant in mutants.MUTANTS]
 CHECKS = [check for checks, _ in KINDS for check in checks.CHECKS]

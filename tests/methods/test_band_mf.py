@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 import reticent as rt
 from reticent.accounting import Composed, Gaussian, PartInTurn, Repeated, Spending, Subsampled
-from reticent.accounting.events import from_json, to_json
+from reticent.accounting.event_json import from_json, to_json
 from reticent.accounting.renyi import curves, replaced
 from reticent.accounting.simplify import tally
 from reticent.errors import SettingError

@@ -14,7 +14,7 @@ from reticent.accounting.adjacency import Adjacency, check_adjacency
 from reticent.accounting.events import Event, SelectiveRelease, Tally
 from reticent.accounting.pricing import Accountant, Price, check_accountant, check_delta, price
 from reticent.accounting.renyi.conversions import overhead
-from reticent.accounting.renyi.curves import ORDERS, curve
+from reticent.accounting.renyi.curves import ORDERS, counts_examples, curve
 from reticent.accounting.renyi.replaced import replaced
 from reticent.errors import BudgetSpent, SettingError
 
@@ -107,6 +107,8 @@ def divergence(event: Event, order: float, adjacency: Adjacency = "zero-out") ->
     1.0
     """
     if isinstance(event, SelectiveRelease) and event.cap is not None:
+        return math.inf
+    if adjacency == "add-or-remove" and counts_examples(event):
         return math.inf
     return float((replaced if adjacency == "replace" else curve)(event, np.array([order]))[0])
 

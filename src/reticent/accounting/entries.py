@@ -12,7 +12,8 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from reticent.accounting.events import Event, Json, from_json, to_json
+from reticent.accounting.event_json import Json, from_json, to_json
+from reticent.accounting.events import Event
 from reticent.accounting.framing import BEGINS, begin, cut_short, link, unframe
 from reticent.errors import ResumeError, ReticentError
 

@@ -7,20 +7,16 @@ Events outlive the program that wrote them: they stand in ledgers, under the nam
 - a field may be added if it has a default, and if its default means what was meant when there was no such field.
 
 Prices may change, as proofs get better. An event, or a field, that is not known here is `Unbounded`: a newer Reticent
-may have meant something dearer by it. How events are laid out in a file is the version of the ledger (ledger.py).
+may have meant something dearer by it. How events are laid out in a file (event_json.py) is the version of the
+ledger (ledger.py).
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from reticent.errors import SettingError
-
-Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
-"""What JSON can hold."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +74,64 @@ class PartInTurn:
 
     def __post_init__(self) -> None:
         _require(0 <= self.part < self.parts, self, "a part is one of the parts")
+
+
+@dataclass(frozen=True)
+class FixedSize:
+    """`inner` on `batch` of `size` places, drawn without putting back; a place has an example of its own, or nobody.
+
+    Where there are more examples than places, it is on `batch` of them all.
+    """
+
+    batch: int
+    size: int
+    inner: Event
+
+    def __post_init__(self) -> None:
+        _require(0 < self.batch <= self.size, self, "a batch has at least one place, and no more than there are")
+
+
+@dataclass(frozen=True)
+class Truncated:
+    """`inner` on a Poisson draw from `size` places, of which, where more were drawn, `most` are chosen by chance.
+
+    A place has an example of its own, or nobody, and there are no more examples than places.
+    """
+
+    rate: float
+    most: int
+    size: int
+    inner: Event
+
+    def __post_init__(self) -> None:
+        _require(0 <= self.rate <= 1, self, "a rate is a chance between 0 and 1")
+        _require(self.most >= 1 and self.size >= 1, self, "a draw has at least one place")
+
+
+@dataclass(frozen=True)
+class BinInTurn:
+    """`inner`, about those who are in bin `turn`; there are `turns` bins, which have their turns from 0 on.
+
+    When it is the turn of bin 0, every example falls into a bin by a coin of its own, thrown anew.
+    """
+
+    turn: int
+    turns: int
+    inner: Event
+
+    def __post_init__(self) -> None:
+        _require(0 <= self.turn < self.turns, self, "a turn is one of the turns")
+
+
+@dataclass(frozen=True)
+class OnceIn:
+    """`inner`, in one of `rounds` rounds that chance has chosen; the others tell nothing of an example."""
+
+    rounds: int
+    inner: Event
+
+    def __post_init__(self) -> None:
+        _require(self.rounds >= 1, self, "there is at least one round")
 
 
 @dataclass(frozen=True)
@@ -185,6 +239,10 @@ Event = (
     | NoisyMax
     | Subsampled
     | PartInTurn
+    | FixedSize
+    | Truncated
+    | BinInTurn
+    | OnceIn
     | Composed
     | Repeated
     | BestTrial
@@ -199,65 +257,7 @@ Event = (
 Tally = Mapping[Event, int]
 """Events with how often each of them happened."""
 
-KINDS: dict[str, type[Event]] = {
-    kind.__name__: kind
-    for kind in (
-        Gaussian,
-        Laplace,
-        NoisyMax,
-        Subsampled,
-        PartInTurn,
-        Composed,
-        Repeated,
-        BestTrial,
-        SelectiveAttempt,
-        SelectiveRelease,
-        AnnealedRelease,
-        Concentrated,
-        Unbounded,
-    )
-}
-
 
 def _require(holds: bool, event: object, rule: str) -> None:
     if not holds:
         raise SettingError(f"{event} cannot be: {rule}")
-
-
-def to_json(event: Event) -> dict[str, Json]:
-    """An event as plain JSON data.
-
-    >>> to_json(Subsampled(0.1, Gaussian(2.0)))
-    {'event': 'Subsampled', 'rate': 0.1, 'inner': {'event': 'Gaussian', 'noise_multiplier': 2.0}}
-    """
-    data: dict[str, Json] = {"event": type(event).__name__}
-    for field in dataclasses.fields(event):
-        value = getattr(event, field.name)
-        if isinstance(value, tuple):
-            data[field.name] = [to_json(part) for part in value]
-        else:
-            data[field.name] = to_json(value) if isinstance(value, Event) else value
-    return data
-
-
-def from_json(data: Mapping[str, Json]) -> Event:
-    """The event that `to_json` wrote; what is not known here costs infinity, and says why.
-
-    >>> from_json(to_json(Composed((Gaussian(1.0), Laplace(2.0)))))
-    Composed(parts=(Gaussian(noise_multiplier=1.0), Laplace(noise_multiplier=2.0)))
-    """
-    name = str(data["event"])
-    kind = KINDS.get(name)
-    if kind is None:
-        return Unbounded(f"unknown event {name!r}: this Reticent has no proof for it")
-    unknown = data.keys() - {"event", *(field.name for field in dataclasses.fields(kind))}
-    if unknown:
-        return Unbounded(f"unknown field {min(unknown)!r} of {name}: this Reticent has no proof for it")
-    make: Callable[..., Event] = kind
-    return make(**{field: _part(value) for field, value in data.items() if field != "event"})
-
-
-def _part(value: Json) -> object:
-    if isinstance(value, list):
-        return tuple(map(_part, value))
-    return from_json(value) if isinstance(value, dict) else value

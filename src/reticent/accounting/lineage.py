@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 
-from reticent.accounting.events import Json
+from reticent.accounting.event_json import Json
 from reticent.accounting.spending import NOTHING_SPENT, UNKNOWN_SPENDING, Spending
 from reticent.errors import DataError
 

@@ -17,7 +17,7 @@ from reticent.accounting.events import Event, SelectiveRelease, Tally
 from reticent.accounting.losses import pld as losses
 from reticent.accounting.losses.gaussian import LARGEST
 from reticent.accounting.renyi.conversions import to_epsilon
-from reticent.accounting.renyi.curves import ORDERS, curve, why_infinite
+from reticent.accounting.renyi.curves import ORDERS, UNCOUNTED, counts_examples, curve, why_infinite
 from reticent.accounting.renyi.replaced import replaced
 from reticent.accounting.simplify import tally
 from reticent.errors import SettingError, UnknownName
@@ -62,7 +62,10 @@ def price(
     check_accountant(accountant)
     check_delta(delta)
     exchanged = check_adjacency(adjacency) == "replace"
-    return replace(_price(frozenset(tally(events).items()), delta, accountant, exchanged), adjacency=adjacency)
+    counted = tally(events)
+    if adjacency == "add-or-remove" and any(map(counts_examples, counted)):
+        return Price(math.inf, delta, "none", None, None, None, UNCOUNTED, adjacency)
+    return replace(_price(frozenset(counted.items()), delta, accountant, exchanged), adjacency=adjacency)
 
 
 def epsilon(

@@ -15,12 +15,15 @@ from scipy.optimize import brentq
 from reticent.accounting.budget import Budget
 from reticent.accounting.events import (
     AnnealedRelease,
+    BinInTurn,
     Event,
+    FixedSize,
     Gaussian,
     SelectiveAttempt,
     SelectiveRelease,
     Subsampled,
     Tally,
+    Truncated,
 )
 from reticent.accounting.losses.pld import COARSE, Grid, has_pld
 from reticent.accounting.pricing import epsilon, loss_epsilon, renyi_epsilon
@@ -92,14 +95,18 @@ def _few_orders(example: Tally, delta: float, *, exchanged: bool) -> NDArray[np.
 
 
 def _roughly(events: Tally, budget: Budget) -> bool:
-    """A cheap first opinion: every selective attempt or release counted as a plain step."""
+    """A cheap first opinion: every selective attempt or release, and every other draw, counted as a plain step."""
     plain: Counter[Event] = Counter()
     for event, count in events.items():
         match event:
             case SelectiveAttempt(rate, noise) | SelectiveRelease(SelectiveAttempt(rate, noise)):
                 plain[Subsampled(rate, Gaussian(noise))] += count
-            case AnnealedRelease(rate, noise):
+            case AnnealedRelease(rate, noise) | Truncated(rate, _, _, Gaussian(noise)):
                 plain[Subsampled(rate, Gaussian(noise))] += count
+            case FixedSize(batch, size, Gaussian(noise)):
+                plain[Subsampled(batch / size, Gaussian(noise / 2))] += count
+            case BinInTurn(_, turns, inner):
+                plain[Subsampled(1 / turns, inner)] += count
             case _:
                 plain[event] += count
     return epsilon(plain, budget.delta, accountant="rdp", adjacency=budget.adjacency) <= budget.epsilon

@@ -7,12 +7,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from reticent.accounting.events import (
+    BinInTurn,
     Composed,
     Concentrated,
     Event,
     Gaussian,
     Laplace,
     NoisyMax,
+    OnceIn,
     PartInTurn,
     Repeated,
     Subsampled,
@@ -52,10 +54,11 @@ def _apart(events: Tally | Iterable[Event]) -> Counter[Event]:
 
 
 def _in_turn(counts: Counter[Event]) -> dict[Event, int]:
-    """The tally with turns of parts as what they tell of an example, which is in one part.
+    """The tally with turns of parts, or of bins, as what they tell of an example, which is in one of them.
 
     Turns begin with part 0, so that in every run, and in several together, no part has had more turns than 0, and an
-    example that is in different parts of two runs no more than that. Where another had more, all turns are counted.
+    example that is in different parts of two runs no more than that. Where another had more, all turns are counted. So
+    it is with bins, into which examples fall anew when it is the turn of bin 0.
 
     >>> tally({PartInTurn(0, 2, Gaussian(1.0)): 3, PartInTurn(1, 2, Gaussian(1.0)): 2})
     {Gaussian(noise_multiplier=1.0): 3}
@@ -65,6 +68,8 @@ def _in_turn(counts: Counter[Event]) -> dict[Event, int]:
     for event, count in counts.items():
         if isinstance(event, PartInTurn):
             turns.setdefault((event.parts, event.inner), Counter())[event.part] += count
+        elif isinstance(event, BinInTurn):
+            turns.setdefault((-1, OnceIn(event.turns, event.inner)), Counter())[event.turn] += count
         else:
             found[event] += count
     for (_, inner), had in turns.items():
@@ -87,7 +92,7 @@ def simplify(event: Event) -> Event:
     match event:
         case Gaussian(math.inf) | Laplace(math.inf) | NoisyMax(0) | Concentrated(0) | Subsampled(0, _):
             return NOTHING
-        case Subsampled(1, inner):
+        case Subsampled(1, inner) | OnceIn(1, inner):
             return simplify(inner)
         case Subsampled(rate, Subsampled(other, inner)):
             return simplify(Subsampled(rate * other, inner))

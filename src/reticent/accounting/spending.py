@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 
 from reticent.accounting.adjacency import Adjacency, Unit, check_adjacency, check_unit
 from reticent.accounting.budget import divergence
-from reticent.accounting.events import Event, Json, SelectiveRelease, Tally, Unbounded, from_json, to_json
+from reticent.accounting.event_json import Json, from_json, to_json
+from reticent.accounting.events import Event, SelectiveRelease, Tally, Unbounded
 from reticent.accounting.pricing import Price, price
 from reticent.accounting.renyi.conversions import overhead
-from reticent.accounting.renyi.curves import why_infinite
+from reticent.accounting.renyi.curves import UNCOUNTED, counts_examples, why_infinite
 from reticent.accounting.simplify import tally
 from reticent.errors import DataError, SettingError, require
 
@@ -100,6 +101,8 @@ class Spending:
             if math.isinf(divergence(event, order, adjacency)):
                 if isinstance(event, SelectiveRelease) and event.cap is not None:
                     return "its cap on hidden attempts takes a share of delta, which a filter cannot give: take none"
+                if adjacency == "add-or-remove" and counts_examples(event):
+                    return UNCOUNTED
                 return why_infinite(event) or f"nothing is proved of {event} at order {order:g}"
         return next(filter(None, (one.why_not(order, adjacency) for one in self.filters)), None)
 

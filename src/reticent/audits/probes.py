@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from scipy import stats
 
-from reticent.accounting import Event, Gaussian, NoisyMax, PartInTurn, Subsampled
+from reticent.accounting import BinInTurn, Event, FixedSize, Gaussian, NoisyMax, PartInTurn, Subsampled, Truncated
 from reticent.attacks.intervals import Floats
 from reticent.audits.findings import SURELY, Finding
 from reticent.audits.toy import SIZE, examples, make_run, place, size_for
@@ -108,7 +108,7 @@ def _noise_said(event: Event) -> float | None:
     match event:
         case Gaussian(noise_multiplier) | Subsampled(_, Gaussian(noise_multiplier)):
             return noise_multiplier
-        case PartInTurn(_, _, inner):
+        case PartInTurn(_, _, inner) | FixedSize(_, _, inner) | Truncated(_, _, _, inner) | BinInTurn(_, _, inner):
             return _noise_said(inner)
     return None
 

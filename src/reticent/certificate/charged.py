@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from reticent.accounting import Event, Guarantee, Mark, RenyiFilter, price
-from reticent.accounting.events import Tally, from_json, to_json
+from reticent.accounting.event_json import from_json, to_json
+from reticent.accounting.events import Tally
 from reticent.accounting.pricing import Accountant, check_accountant
 from reticent.errors import DataError, ReticentError
 from reticent.results.fields import Fields

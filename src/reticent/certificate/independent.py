@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from reticent.accounting import Event, Gaussian, Guarantee, Laplace, Subsampled
+from reticent.accounting import Event, FixedSize, Gaussian, Guarantee, Laplace, Subsampled, Truncated
 from reticent.accounting.events import Tally
 
 TOLERANCE = 0.01
@@ -25,6 +25,8 @@ def second_opinion(events: Tally, said: Guarantee) -> float | str:
     'dp-accounting does not price replacing an example of a Poisson draw'
     """
     strange = next((event for event in events if not _plain(event)), None)
+    if isinstance(strange, FixedSize | Truncated):
+        return f"dp-accounting has a looser price for {type(strange).__name__}, which says nothing of this one"
     if strange is not None:
         return f"dp-accounting does not know {type(strange).__name__}"
     if said.adjacency == "replace":

@@ -20,7 +20,7 @@ from torch import nn
 import reticent
 from reticent import checkpoint
 from reticent.accounting import Adjacency, Entry, Event, Guarantee, price
-from reticent.accounting.events import from_json
+from reticent.accounting.event_json import from_json
 from reticent.accounting.ledger import read_entries
 from reticent.accounting.pricing import Accountant
 from reticent.data import Dataset

@@ -1,6 +1,7 @@
 """The inner room: code here may see examples, and lets nothing out except through the vault's door."""
 
 from reticent.inside.banded import BandedSum, Cyclic
+from reticent.inside.bins import BallsInBins
 from reticent.inside.bounds import Bound, Clip, Normalise
 from reticent.inside.by_layer import ByLayer, Divided, Division
 from reticent.inside.converting import converted, readable
@@ -8,6 +9,7 @@ from reticent.inside.dpagd import BestOf, StepScores
 from reticent.inside.dpis import ByNorm, FreshNorms, Headcount, ImportanceSettings, NormTotal, UnitDirection, UnitSum
 from reticent.inside.drawn import Drawn
 from reticent.inside.draws import Draw, Everyone, Poisson, Restricted, Sampler
+from reticent.inside.least_squares import Statistics
 from reticent.inside.mechanisms import AcceptanceCoin, GaussianNoise, Mechanism
 from reticent.inside.pd_sgd import AsItIs, BatchGradient, Deniable, FixedNoise, Partition
 from reticent.inside.persons import Persons, by_person
@@ -18,6 +20,7 @@ from reticent.inside.randomness import Randomness
 from reticent.inside.right_answers import RightAnswers
 from reticent.inside.sealed import Sealed
 from reticent.inside.settings import RoundSettings
+from reticent.inside.sized import Capped, OfFixedSize
 from reticent.inside.store import Batch, Store, Tabular, as_store
 from reticent.inside.task import Flat, Loss, Task, refuse_lazy
 from reticent.inside.vault import Vault
@@ -25,6 +28,7 @@ from reticent.inside.vault import Vault
 __all__ = [
     "AcceptanceCoin",
     "AsItIs",
+    "BallsInBins",
     "BandedSum",
     "Batch",
     "BatchGradient",
@@ -32,6 +36,7 @@ __all__ = [
     "Bound",
     "ByLayer",
     "ByNorm",
+    "Capped",
     "Clip",
     "CountedSum",
     "Cyclic",
@@ -54,6 +59,7 @@ __all__ = [
     "Mechanism",
     "NormTotal",
     "Normalise",
+    "OfFixedSize",
     "Opening",
     "Partition",
     "Persons",
@@ -66,6 +72,7 @@ __all__ = [
     "RoundSettings",
     "Sampler",
     "Sealed",
+    "Statistics",
     "StepScores",
     "Store",
     "Tabular",

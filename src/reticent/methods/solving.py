@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from reticent.accounting import Budget, Event, calibrate, price
 from reticent.errors import PrivacyWarning, SettingError
-from reticent.inside import BandedSum, Cyclic, Restricted, RoundSettings
+from reticent.inside import BallsInBins, BandedSum, Cyclic, Restricted, RoundSettings
 from reticent.methods.method import Method
 from reticent.outside import Open, Steady, Unmixed
 
@@ -32,7 +32,7 @@ def tally(method: Method, settings: RoundSettings, rounds: int, already: Iterabl
 
 def _in_turns(method: Method) -> bool:
     """Whether rounds differ in who may be drawn."""
-    return isinstance(method.sampler, Cyclic)
+    return isinstance(method.sampler, Cyclic | BallsInBins)
 
 
 def rounds_in(epochs: float, size: int, batch_size: float) -> int:
@@ -65,7 +65,12 @@ def refuse_unpriced(method: Method) -> None:
 
 
 def refuse_unmixable(method: Method) -> None:
-    """Refuse sums mixed over rounds where a round may be dropped, or have a clip norm or noise of its own."""
+    """Refuse rounds that are charged together where one may be dropped, or have a clip norm or noise of its own."""
+    if isinstance(method.sampler, BallsInBins) and not (type(method.gate) is Open and type(method.control) is Steady):
+        raise SettingError(
+            "rounds of an epoch share its bins, and are charged together: each must ask once, and all alike. Take "
+            "gate=Open() and control=Steady()"
+        )
     if not isinstance(method.query, BandedSum):
         return
     if type(method.gate) is not Open or type(method.control) is not Steady:

@@ -11,6 +11,7 @@ from reticent.outside.dpis import NormPlan
 from reticent.outside.dpsur import NoisyTest, Selective, SmoothTest
 from reticent.outside.gates import Charge, Claiming, Gate, Open, Outcome, Proof, Proposal, Releases
 from reticent.outside.kalman import Kalman
+from reticent.outside.least_squares import Solved
 from reticent.outside.low_pass import LowPass
 from reticent.outside.noise_decay import ExponentialDecay, NoiseDecay, PolynomialDecay, StepDecay, TimeDecay
 from reticent.outside.pd_sgd import PlausibleDeniability, RandomRejection
@@ -52,6 +53,7 @@ __all__ = [
     "Selective",
     "Sign",
     "SmoothTest",
+    "Solved",
     "Steady",
     "StepDecay",
     "TailAverage",

@@ -13,10 +13,24 @@ from functools import lru_cache
 
 import numpy as np
 
-from reticent.accounting.events import Composed, Event, Gaussian, Laplace, NoisyMax, SelectiveAttempt, Subsampled
+from reticent.accounting.events import (
+    Composed,
+    Event,
+    FixedSize,
+    Gaussian,
+    Laplace,
+    NoisyMax,
+    OnceIn,
+    SelectiveAttempt,
+    Subsampled,
+    Truncated,
+)
+from reticent.accounting.losses.allocated import MOST_POINTS, allocated_loss, points
 from reticent.accounting.losses.distribution import Loss, compose, from_atoms, from_library
 from reticent.accounting.losses.gaussian import gaussian_loss, loss_range
+from reticent.accounting.losses.swapped import mixed_loss, swapped_loss
 from reticent.accounting.renyi.curves import curve
+from reticent.accounting.renyi.swapped import cut_short
 from reticent.accounting.selective.loss import attempt_loss
 
 Pair = tuple[Loss, Loss]
@@ -66,6 +80,10 @@ def has_pld(event: Event) -> bool:
             return noise_multiplier > 0
         case SelectiveAttempt(rate, noise_multiplier, validation_rate, accept_low):
             return rate > 0 and noise_multiplier > 0 and (accept_low > 0 or validation_rate == 0)
+        case FixedSize(_, _, Gaussian(noise_multiplier)) | Truncated(_, _, _, Gaussian(noise_multiplier)):
+            return noise_multiplier > 0
+        case OnceIn(rounds, Gaussian(noise_multiplier)):
+            return noise_multiplier > 0 and points(rounds, noise_multiplier) <= MOST_POINTS
         case NoisyMax():
             return True
         case Composed(parts):
@@ -117,6 +135,12 @@ def _width(event: Event) -> float:
         case Subsampled(rate, Gaussian(noise_multiplier)) | SelectiveAttempt(rate, noise_multiplier):
             low, high = loss_range(rate, noise_multiplier)
             return high - low
+        case FixedSize(batch, size, Gaussian(noise_multiplier)):
+            return 2 * loss_range(batch / size, noise_multiplier / 2)[1]
+        case Truncated(rate, _, _, Gaussian(noise_multiplier)):
+            return 2 * loss_range(rate, noise_multiplier / 2)[1]
+        case OnceIn(rounds, Gaussian(noise_multiplier)):
+            return 2 * math.log(points(rounds, noise_multiplier))
         case _:
             return 0.0
 
@@ -129,6 +153,16 @@ def event_loss(event: Event, step: float) -> Pair:
             return gaussian_loss(1.0, noise_multiplier, step)
         case Subsampled(rate, Gaussian(noise_multiplier)):
             return gaussian_loss(rate, noise_multiplier, step)
+        case FixedSize(batch, size, Gaussian(noise_multiplier)):
+            both = swapped_loss(batch / size, noise_multiplier, step)
+            return both, both
+        case Truncated(rate, most, size, Gaussian(noise_multiplier)):
+            full, share = cut_short(rate, most, size)
+            removed, added = gaussian_loss(rate, noise_multiplier, step)
+            other = swapped_loss(share, noise_multiplier, step) if share else removed
+            return mixed_loss(full, removed, other), mixed_loss(full, added, other)
+        case OnceIn(rounds, Gaussian(noise_multiplier)):
+            return allocated_loss(rounds, noise_multiplier, step)
         case SelectiveAttempt():
             return attempt_loss(event, step)
         case NoisyMax(epsilon):

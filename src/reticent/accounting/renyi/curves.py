@@ -12,20 +12,26 @@ from numpy.typing import NDArray
 from reticent.accounting.events import (
     AnnealedRelease,
     BestTrial,
+    BinInTurn,
     Composed,
     Concentrated,
     Event,
+    FixedSize,
     Gaussian,
     Laplace,
     NoisyMax,
+    OnceIn,
     PartInTurn,
     Repeated,
     SelectiveAttempt,
     SelectiveRelease,
     Subsampled,
+    Truncated,
     Unbounded,
 )
+from reticent.accounting.renyi.allocated import allocated
 from reticent.accounting.renyi.sampled_gaussian import binomial_excess, log_expm1, subsampled_gaussian
+from reticent.accounting.renyi.swapped import cut_short, mixed, swapped
 from reticent.accounting.selection import best_trial
 from reticent.accounting.selective.renyi import attempt_curve, release_curve
 from reticent.accounting.selective.sa_dpsgd import annealed_curve
@@ -113,6 +119,16 @@ def _compute(event: Event, orders: Array) -> Array:
             return np.asarray(sum((count * curve(part, orders) for part, count in found), np.zeros(len(orders))))
         case PartInTurn(_, _, inner):
             return curve(inner, orders)
+        case FixedSize(batch, size, Gaussian(noise_multiplier)):
+            return swapped(batch / size, noise_multiplier, orders)
+        case Truncated(rate, most, size, Gaussian(noise_multiplier)):
+            full, share = cut_short(rate, most, size)
+            plain = curve(Subsampled(rate, Gaussian(noise_multiplier)), orders)
+            return mixed(full, plain, swapped(share, noise_multiplier, orders), orders)
+        case OnceIn(rounds, Gaussian(noise_multiplier)):
+            return allocated(rounds, noise_multiplier, orders)
+        case BinInTurn(_, turns, inner):
+            return curve(OnceIn(turns, inner), orders)
         case Repeated(inner, count) if count:
             return count * curve(inner, orders)
         case Repeated(_, 0):
@@ -188,6 +204,33 @@ def capped(event: Event) -> bool:
             return any(map(capped, parts))
         case Repeated(inner, _) | BestTrial(inner, _, _) | Subsampled(_, inner) | PartInTurn(_, _, inner):
             return capped(inner)
+        case FixedSize(_, _, inner) | Truncated(_, _, _, inner) | BinInTurn(_, _, inner) | OnceIn(_, inner):
+            return capped(inner)
+        case _:
+            return False
+
+
+UNCOUNTED = (
+    "how often a draw is cut short depends on the number of examples, which adding or removing one does not leave "
+    "public: leave out size=, or take adjacency replace"
+)
+
+
+def counts_examples(event: Event) -> bool:
+    """Whether the price holds only where both datasets have the same number of examples.
+
+    >>> counts_examples(Repeated(Truncated(0.1, 20, 100, Gaussian(1.0)), 3))
+    True
+    """
+    match event:
+        case Truncated():
+            return True
+        case Composed(parts):
+            return any(map(counts_examples, parts))
+        case Repeated(inner, _) | BestTrial(inner, _, _) | Subsampled(_, inner) | PartInTurn(_, _, inner):
+            return counts_examples(inner)
+        case FixedSize(_, _, inner) | BinInTurn(_, _, inner) | OnceIn(_, inner):
+            return counts_examples(inner)
         case _:
             return False
 
@@ -203,7 +246,9 @@ def why_infinite(event: Event) -> str | None:
             return why
         case Composed(parts):
             return next(filter(None, map(why_infinite, parts)), None)
-        case PartInTurn(_, _, inner):
+        case PartInTurn(_, _, inner) | FixedSize(_, _, inner) | Truncated(_, _, _, inner) if why_infinite(inner):
+            return why_infinite(inner)
+        case BinInTurn(_, _, inner) | OnceIn(_, inner) if why_infinite(inner):
             return why_infinite(inner)
         case _ if np.isfinite(curve(event)).any():
             return None

@@ -13,10 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from reticent.accounting.events import BestTrial, Composed, Event, Gaussian, PartInTurn, Repeated, Subsampled
+from reticent.accounting.events import (
+    BestTrial,
+    Composed,
+    Event,
+    FixedSize,
+    Gaussian,
+    PartInTurn,
+    Repeated,
+    Subsampled,
+    Truncated,
+)
 from reticent.accounting.losses.pair import log_absent, log_ratio
 from reticent.accounting.renyi.curves import ORDERS, capped, curve
 from reticent.accounting.renyi.remainder import log_remainder
+from reticent.accounting.renyi.swapped import cut_short, mixed, swapped
 from reticent.accounting.selection import best_trial
 from reticent.accounting.simplify import tally
 
@@ -44,6 +55,12 @@ def replaced(event: Event, orders: Array = ORDERS) -> Array:
             return np.asarray(sum((count * replaced(part, orders) for part, count in found), np.zeros(len(orders))))
         case PartInTurn(_, _, inner):
             return replaced(inner, orders)
+        case FixedSize(_, _, Gaussian()):
+            return curve(event, orders)  # the same whichever way two datasets differ
+        case Truncated(rate, most, size, Gaussian(noise_multiplier)):
+            full, share = cut_short(rate, most, size)
+            plain = replaced(Subsampled(rate, Gaussian(noise_multiplier)), orders)
+            return mixed(full, plain, swapped(share, noise_multiplier, orders), orders)
         case Repeated(inner, count) if count:
             return count * replaced(inner, orders)
         case BestTrial(trial, eta, gamma) if not capped(trial):

@@ -1,0 +1,31 @@
+"""Mutants of released statistics."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import statistics_checks as checks
+import torch
+from broken_mutants import Mutant
+from broken_mutants import mutant as any_mutant
+
+import reticent.inside.least_squares as least_squares
+
+MUTANTS: list[Mutant] = []
+mutant = partial(any_mutant, among=MUTANTS)
+
+
+@mutant(least_squares, "enforced", checks.no_example_moves_the_statistics_further_than_is_charged)
+def rows_that_are_not_cut(_right: Any) -> Any:
+    return lambda _bound, norms, _settings: torch.ones_like(norms)
+
+
+@mutant(least_squares, "target_length", checks.no_example_moves_the_statistics_further_than_is_charged)
+def targets_that_are_not_charged(_right: Any) -> Any:
+    return lambda _outputs: 0.0
+
+
+@mutant(least_squares, "folded", checks.no_example_moves_the_statistics_further_than_is_charged)
+def a_gram_matrix_released_twice(_right: Any) -> Any:
+    return lambda gram: gram.reshape(-1) * 2**0.5

@@ -59,7 +59,8 @@ def main() -> None:
             for record in found:
                 print(_line(record), flush=True)
     if asked.curves != "none":
-        grow(asked.curves.split(","), asked.threads, asked.out, made_by(about))
+        wanted = {curve: CURVES[curve] for curve in asked.curves.split(",")}
+        grow(wanted, asked.out, made_by(about), threads=asked.threads, clock=asked.clock, seconds=2.0)
     if records:
         write_table(records, asked.out / "table.md")
         write_plot(records, asked.out / "plot.svg")

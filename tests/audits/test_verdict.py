@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 import torch
+from scipy import stats
 
 from reticent import methods
-from reticent.audits.step import audit_step
-from reticent.audits.toy import SIZE, direction, examples, known_loss, make_run, place
+from reticent.audits.step import HUGE, _updates, audit_step
+from reticent.audits.toy import SIZE, direction, examples, keeps_apart, known_loss, make_run, place
 from reticent.audits.verdict import audit
 from reticent.errors import SettingError
 from reticent.gradients import norms_and_sum
+from reticent.inside import Clip
 from reticent.methods import dpsgd
 
 
@@ -23,6 +26,51 @@ def test_the_toys_gradients_are_what_they_are_said_to_be() -> None:
     assert found[0] == pytest.approx(7.0, rel=1e-5)
     flat = torch.cat([total[name].reshape(-1) for name, _ in run.model.named_parameters()])
     assert float(flat @ direction()) == pytest.approx(7.0, rel=1e-5)
+
+
+def test_copies_of_the_toy_keep_to_themselves() -> None:
+    copies, method = 3, dpsgd(noise_multiplier=1.0)
+    data = examples(7.0, copies=copies)
+    run = make_run(method, data, batch_size=copies * SIZE, rounds=1, seed=0)
+    found, total = norms_and_sum(run.model, known_loss, data, torch.ones_like)
+    alone, _ = norms_and_sum(
+        make_run(method, examples(7.0), batch_size=SIZE, rounds=1, seed=0).model,
+        known_loss,
+        examples(7.0),
+        torch.ones_like,
+    )
+    torch.testing.assert_close(found, alone.repeat(copies))
+    rows = run.model.moved(torch.cat([total[name].reshape(1, -1) for name, _ in run.model.named_parameters()], 1))
+    assert rows.shape == (copies, len(direction()))
+    assert torch.equal(rows, rows[:1].expand_as(rows))
+    assert float(rows[0] @ direction()) == pytest.approx(7.0, rel=1e-5)
+    one, _ = norms_and_sum(run.model, known_loss, tuple(part[:SIZE] for part in data), torch.ones_like)
+    torch.testing.assert_close(one, alone)
+
+
+def test_only_what_is_known_to_keep_apart_is_shown_in_copies() -> None:
+    class Careless(Clip):
+        pass
+
+    assert keeps_apart(dpsgd(noise_multiplier=1.0))
+    assert not keeps_apart(replace(dpsgd(noise_multiplier=1.0), bound=Careless()))
+    coupled = {"dpsur", "sa_dpsgd", "pd_sgd", "band_mf", "quantile_clip", "dpis", "dpagd"}
+    assert not any(keeps_apart(methods.get(name)) for name in coupled)
+
+
+def test_copies_show_the_steps_law() -> None:
+    """Noise of length one along the canary, and the canary at the rate: in copies as alone, by a test at 1e-6."""
+    for runs, rate in ((100, 0.5), (600, 0.5)):
+        found = _updates(dpsgd(noise_multiplier=1.0), HUGE, rate, runs, seed=4)[0] @ direction().double().numpy()
+        expected = lambda x, rate=rate: rate * stats.norm.cdf(x - 1) + (1 - rate) * stats.norm.cdf(x)  # noqa: E731
+        assert len(found) == runs
+        assert stats.kstest(found, expected).pvalue > 1e-6
+
+
+def test_a_filter_over_rounds_is_no_contradiction() -> None:
+    found = audit_step(methods.get("doppler", noise_multiplier=1.0), rate=1.0, runs=300, alpha=1e-3, seed=0)
+    assert found.contradiction is None
+    assert 0 < found.lower < found.upper
 
 
 def test_a_watched_run_states_no_guarantee() -> None:

@@ -15,9 +15,10 @@ from reticent.accounting import Gaussian, Ledger, Planned
 from reticent.errors import ReticentError
 from reticent.gradients.forms.outer import Outer
 from reticent.inside import Everyone, GaussianNoise, Randomness, RoundSettings, Sealed, Vault, as_store
+from reticent.inside.kept import LEAST, Pages
 from reticent.inside.lattice import BLOCK, Lattice, _scratch
 from reticent.inside.normals import _radii
-from reticent.methods import dpsgd
+from reticent.methods import Method, disk, dpsgd, dpsur
 from reticent.run import Run
 
 
@@ -191,6 +192,30 @@ def sums_are_exact_whatever_the_caller_has_on() -> None:
     assert all(torch.equal(one, weights()) for one in found)
 
 
+def memory_in_use_is_not_given_again() -> None:
+    """Vectors that somebody holds, in whole or in part, stay what they are; and rounds are the same, kept or not."""
+    kept, vector = Pages(least=0), torch.zeros(1000)
+    held = [kept.like(vector).fill_(number).view(10, 100)[number % 10] for number in range(5)]
+    assert [float(one.mean()) for one in held] == [0.0, 1.0, 2.0, 3.0, 4.0], "a vector was overwritten"
+    for method in (dpsgd(noise_multiplier=1.0), disk(noise_multiplier=1.0), dpsur(noise_multiplier=1.0)):
+        found = []
+        for least in (0, LEAST):
+            run = _small_run(method)
+            run._task.flat.kept = Pages(least=least)
+            probe = run.watch()
+            for _ in range(4):
+                run.step()
+            found.append([*(one.sealed for one in probe.openings), run._task.flat.vector])
+        assert all(map(torch.equal, *found)), "a sum was overwritten while it was in use"
+
+
+def _small_run(method: Method) -> Run:
+    torch.manual_seed(0)
+    model, x = nn.Linear(3, 2), torch.randn(40, 3)
+    sgd = torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.9)
+    return Run(model, sgd, (x, torch.arange(40) % 2), method=method, batch_size=10, rounds=4, delta=1e-5, seed=0)
+
+
 CHECKS: list[Callable[[], None]] = [
     sums_are_exact_whatever_the_caller_has_on,
     no_digit_is_left_below_the_noise,
@@ -203,4 +228,5 @@ CHECKS: list[Callable[[], None]] = [
     noise_of_a_device_is_of_each_place,
     noise_makes_up_for_float32,
     short_factors_are_measured,
+    memory_in_use_is_not_given_again,
 ]

@@ -21,6 +21,7 @@ import reticent.inside.on_device as on_device
 import reticent.inside.randomness as randomness
 import reticent.inside.vault as vault
 from reticent.inside import GaussianNoise, Randomness
+from reticent.inside.kept import Pages
 from reticent.inside.lattice import Lattice
 from reticent.inside.randomness import Streams
 
@@ -166,3 +167,12 @@ def factors_are_scaled_until_they_vanish(_right: Any) -> Any:
 @mutant(vault, "own_precision", checks.sums_are_exact_whatever_the_caller_has_on)
 def sums_in_the_precision_of_the_caller(_right: Any) -> Any:
     return nullcontext
+
+
+@mutant(Pages, "like", checks.memory_in_use_is_not_given_again)
+def memory_is_given_again_while_it_is_in_use(right: Any) -> Any:
+    def like(self: Pages, vector: torch.Tensor) -> torch.Tensor:
+        made: torch.Tensor = torch.from_numpy(self._memory[0]) if self._memory else right(self, vector)
+        return made
+
+    return like

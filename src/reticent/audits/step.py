@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import cast
 
 import numpy as np
 import torch
@@ -24,14 +25,19 @@ from reticent.audits.claims import (
     step_claim,
 )
 from reticent.audits.counts import Counts, Evidence
-from reticent.audits.toy import SIZE, direction, examples, make_run, place
+from reticent.audits.toy import SIZE, Known, direction, examples, keeps_apart, make_run, place
+from reticent.inside import GradientSum
 from reticent.methods import Method
+from reticent.outside import Averaged, Remembering
 
 HUGE = 100.0
 """The canary's gradient norm: far above the clip norm, so that it is worth all that one example may be worth."""
 
 TRIED = 0.3
 """The share of runs that choose thresholds and directions; the rest certify."""
+
+ROUNDS, COPIES = 20, 20
+"""A step shows up to `COPIES` of the toy while there are `ROUNDS` still: what is wrong may be between rounds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,17 +93,27 @@ def audit_step(
 def _updates(method: Method, norm: float, rate: float, runs: int, seed: int | None) -> tuple[Floats, dict[Event, int]]:
     """The update of each step, in units of the clip norm, and what the ledger wrote for one of them.
 
-    The toy's gradients do not depend on where the model is, so the steps of one run are repetitions of one step.
+    The toy's gradients do not depend on where the model is, so the steps of one run are repetitions of one step; and
+    where a method keeps apart what no example has in common, so are the copies of the toy in one step.
     """
-    run = make_run(method, examples(norm), batch_size=SIZE * rate, rounds=runs, seed=seed)
+    method = _without_memory(method)
+    copies = max(1, min(COPIES, runs // ROUNDS)) if keeps_apart(method) else 1
+    size, rounds = copies * SIZE, math.ceil(runs / copies)
+    run = make_run(method, examples(norm, copies=copies), batch_size=size * rate, rounds=rounds, seed=seed)
     run.watch()  # a run with a canary is no run to state a guarantee for
     places = [place(run)]
-    for _ in range(runs):
+    for _ in range(rounds):
         run.step()
         places.append(place(run))
-    moved = -torch.stack(places).diff(dim=0).double() * (SIZE * rate / method.max_grad_norm)
+    moved = -torch.stack(places).diff(dim=0).double() * (size * rate / method.max_grad_norm)
     first = Counter(entry.event for entry in run.ledger if entry.round == 0)
-    return moved.numpy(), dict(first)
+    return cast("Known", run.model).moved(moved)[:runs].numpy(), dict(first)
+
+
+def _without_memory(method: Method) -> Method:
+    """A filter over rounds makes something of many releases: what one step reveals is what it was given in that one."""
+    remembers = isinstance(method.direction, Remembering) and method.query is GradientSum
+    return replace(method, direction=Averaged()) if remembers else method
 
 
 def _statistics(absent: Floats, present: Floats) -> list[Evidence]:

@@ -11,8 +11,10 @@ from torch import Tensor, nn
 
 from reticent.accounting import Budget
 from reticent.errors import PrivacyWarning
+from reticent.inside import Clip, Everyone, GaussianNoise, GradientSum, Normalise, Poisson
+from reticent.inside.by_layer import ByLayer
 from reticent.methods import Method
-from reticent.outside import Adaptive, Steady
+from reticent.outside import Adaptive, Averaged, Open, Sign, Steady
 from reticent.run import Run
 
 Examples = tuple[Tensor, Tensor]
@@ -36,19 +38,44 @@ def size_for(method: Method) -> int:
     return ADAPTIVE_SIZE if is_adaptive(method) else SIZE
 
 
-class Known(nn.Module):
-    """Answers are linear in the parameters, so an example (x, scale) has gradient (x_1, scale x_2, scale)."""
+def keeps_apart(method: Method) -> bool:
+    """Whether numbers of a step that no example has in common have nothing to do with each other.
 
-    def __init__(self, width: int):
+    Then copies of the toy side by side in one model are as good as steps of their own. Only what is known to is let
+    pass: a subclass may do anything.
+    """
+    return (
+        type(method.sampler) in (Poisson, Everyone)
+        and type(method.bound) in (Clip, Normalise, ByLayer)
+        and method.query is GradientSum
+        and method.noise is GaussianNoise
+        and type(method.direction) in (Averaged, Sign)
+        and type(method.gate) is Open
+    )
+
+
+class Known(nn.Module):
+    """Answers are linear in the parameters, so an example (x, scale) has gradient (x_1, scale x_2, scale).
+
+    Of several copies each has parameters of its own; an example is of the copy where its numbers are.
+    """
+
+    def __init__(self, width: int, copies: int = 1):
         super().__init__()
-        self.first = nn.Linear(width, 1, bias=False)
-        self.second = nn.Linear(width, 1)
+        self.first = nn.Linear(copies * width, 1, bias=False)
+        self.second = nn.Linear(width, copies)
 
     def forward(self, x: Tensor, scale: Tensor) -> Tensor:
         """One number an example."""
-        left, right = x.chunk(2, dim=1)
-        answer: Tensor = self.first(left)[:, 0] + scale * self.second(right)[:, 0]
+        left, right = x[:, : self.first.in_features], x[:, self.first.in_features :]
+        answer: Tensor = self.first(left)[:, 0] + (scale * self.second(right)).sum(1)
         return answer
+
+    def moved(self, change: Tensor) -> Tensor:
+        """Changes of all parameters, in rows, as those of each copy: one row for each row and copy."""
+        copies, width = self.second.weight.shape
+        parts = torch.split(change, [copies * width, copies * width, copies], dim=1)
+        return torch.cat([part.reshape(len(change), copies, -1) for part in parts], 2).reshape(-1, 2 * width + 1)
 
 
 def known_loss(model: nn.Module, batch: Examples) -> Tensor:
@@ -57,18 +84,20 @@ def known_loss(model: nn.Module, batch: Examples) -> Tensor:
     return answer
 
 
-def examples(canary_norm: float, *, size: int = SIZE, width: int = 4, quiet: bool = False) -> Examples:
+def examples(canary_norm: float, *, size: int = SIZE, width: int = 4, quiet: bool = False, copies: int = 1) -> Examples:
     """Base examples whose gradients are orthogonal to the canary's; norm 0 is a canary that is absent.
 
     The canary's gradient lies in a weight of each layer and in the bias, in equal parts. `quiet`: no gradients at all.
+    Each copy has as many examples as one, with the same numbers and a canary of its own.
     """
     rng = torch.Generator().manual_seed(0)
-    x, scale = torch.zeros(size, 2 * width), torch.zeros(size)
+    left, right, scale = torch.zeros(size, width), torch.zeros(size, width), torch.zeros(size, 1)
     if not quiet:
-        x[1:, 1:width] = torch.randn(size - 1, width - 1, generator=rng)
+        left[1:, 1:] = torch.randn(size - 1, width - 1, generator=rng)
     part = canary_norm / math.sqrt(3)
-    x[0, 0], x[0, width], scale[0] = part, 1.0, part
-    return x, scale
+    left[0, 0], right[0, 0], scale[0, 0] = part, 1.0, part
+    whose = torch.eye(copies)
+    return torch.cat([torch.kron(whose, left), right.repeat(copies, 1)], 1), torch.kron(whose, scale)
 
 
 def direction(width: int = 4) -> Tensor:
@@ -80,7 +109,8 @@ def direction(width: int = 4) -> Tensor:
 
 def make_run(method: Method, data: Examples, *, batch_size: float, rounds: int, seed: int | None) -> Run:
     """A run of the real loop on the toy, with plain SGD at rate 1 and settings that stay as they are."""
-    model = Known(data[0].shape[1] // 2)
+    copies = data[1].shape[1]
+    model = Known(data[0].shape[1] // (copies + 1), copies)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.zero_()

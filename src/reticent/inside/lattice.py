@@ -92,7 +92,8 @@ class Lattice:
         if made_there(value.device):
             return self.noised_there(value, place)
         flat = value.detach().cpu().reshape(-1).numpy()
-        out, here = np.empty_like(flat), place.ranks.mine(len(flat))
+        out = torch.empty(len(flat), dtype=value.dtype).numpy()  # numpy would ask for huge pages, which can take longer
+        here = place.ranks.mine(len(flat))
 
         def block(number: int) -> None:
             start = here.start + number * BLOCK

@@ -111,7 +111,7 @@ class GradientSum:
                 task.model, task.loss, batch, begun, max_physical_batch_size=limit, into=running.views, parts=parts
             )
         total = running.sum()
-        if not torch.isfinite(total).all():
+        if not torch.isfinite(torch.stack(torch.aminmax(total))).all():  # nan passes through, and nothing is copied
             raise ModelError(
                 "the sum of gradients is not finite although every part of it is: the model overflows; lower the "
                 "learning rate or max_grad_norm"

@@ -46,7 +46,7 @@ class Running:
     """A running sum of gradients: a micro-batch in the parameters' own type, one after another in float64."""
 
     def __init__(self, flat: Flat):
-        self._part = torch.zeros_like(flat.vector)
+        self._part = flat.kept.like(flat.vector).zero_()
         self._total: Tensor | None = None
         self._begun = False
         self.views = flat.views(self._part)

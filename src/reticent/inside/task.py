@@ -14,6 +14,7 @@ from reticent.errors import ModelError, require
 from reticent.gradients.batches import chunks, size
 from reticent.gradients.grouped import rows_each
 from reticent.inside.diagnostics import Diagnostics
+from reticent.inside.kept import Pages
 from reticent.inside.sharding import refuse_wrapped
 from reticent.inside.store import Batch
 from reticent.inside.views import Views
@@ -57,6 +58,7 @@ class Flat:
         self._frozen = {name: p for name, p in model.named_parameters() if not p.requires_grad}
         self._tables = [_table(model, name) for name in trainable]
         self.vector = torch.cat([p.detach().reshape(-1) for p in trainable.values()])
+        self.kept = Pages()
         for name, view in self.views(self.vector).items():
             trainable[name].data = view
 

@@ -59,7 +59,7 @@ class Trial:
         self._state_stays = True
 
     def __enter__(self) -> Trial:
-        self._vector = self._flat.vector.clone()
+        self._vector = self._flat.kept.like(self._flat.vector).copy_(self._flat.vector)
         # `state` is keyed by parameter; a parameter that has none yet must have none again after a roll-back.
         self._state = {p: {k: _copy(v) for k, v in state.items()} for p, state in self._optimizer.state.items()}
         self._groups = [{k: _copy(v) for k, v in g.items() if k != "params"} for g in self._optimizer.param_groups]

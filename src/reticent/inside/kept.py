@@ -20,6 +20,8 @@ MOST = 2
 """Vectors that are kept: the parameters before a round, and the sum; both are there while the gradients are made, so
 that to keep them takes no more memory at the most."""
 
+_OF_NUMPY = (torch.float32, torch.float64)
+
 
 class Pages:
     """Memory for vectors of one length.
@@ -41,7 +43,7 @@ class Pages:
 
     def like(self, vector: Tensor) -> Tensor:
         """A tensor of the same form, with anything in it."""
-        if vector.device.type != "cpu" or vector.nbytes < self._least:
+        if vector.device.type != "cpu" or vector.dtype not in _OF_NUMPY or vector.nbytes < self._least:
             return torch.empty_like(vector)
         for memory in self._memory:
             if sys.getrefcount(memory) <= _NOBODY and memory.nbytes == vector.nbytes:

@@ -77,7 +77,7 @@ def cells_of(rows: list[Settings], shared: Settings) -> list[TableCell]:
 
 def _fit(shared: Settings, row: Settings) -> Settings:
     """What a row shares with the others: not a clip norm, if its method has none."""
-    method = row.get("method", shared.get("method", "dpsgd"))
+    method: str = row.get("method") or shared.get("method") or "dpsgd"
     return {
         name: value for name, value in shared.items() if name != "max_grad_norm" or name in catalogue.options(method)
     }

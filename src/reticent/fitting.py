@@ -138,6 +138,7 @@ def fit(
         **{name: asked_for[name] for name in _AS_SAID},
     )
     folder, tell = ranks.only(folder), ranks.only(progress) or _tell_nobody
+    run.begin()
     ready.release(size, seed, folder)  # only now: what the plan refuses must not have been released
     run.tellers.append(curve := LearningCurve(None if validation is None else everything(validation, model), folder))
     for step in run:

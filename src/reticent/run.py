@@ -196,6 +196,12 @@ class Run:
         """Whether nothing more will be released: all rounds are done, or the filter of an adaptive plan is full."""
         return self._standing.ended or self.number >= self.plan.rounds
 
+    def begin(self) -> None:
+        """Write into the model that this run trains it, and at what cost, before anything of the examples is in it."""
+        if self.number == 0:
+            self.bill = self.bill.meeting(self.model)  # another may have begun since
+            mark(self.model, self.lineage, everything=bool(self.plan.already))
+
     def step(self) -> Step:
         """One round; raises BudgetSpent after the last one that was planned."""
         if self.over:
@@ -205,9 +211,7 @@ class Run:
             self._folder.refuse_if_lost()
         if self._vault.shares(before.number) != self._divided:
             self.save()  # a round is repeated as it was divided, which the checkpoint says
-        if before.number == 0:
-            self.bill = self.bill.meeting(self.model)  # another may have begun since
-            mark(self.model, self.lineage, everything=bool(self.plan.already))
+        self.begin()
         try:
             self._standing = self._loop.round(before)
         except ResumeError:

@@ -124,7 +124,11 @@ def test_images_have_features_unless_a_network_or_views_are_named():
         assert (theirs.features, theirs.model) == (None, "cnn")
         viewed = Recipe(data=name, views="mirror").filled()
         assert (viewed.features, viewed.model) == (None, "cnn")
+        bent = Recipe(data=name, activation="relu").filled()
+        assert (bent.features, bent.model, bent.activation) == (None, "cnn", "relu")
         assert Recipe(data=name, features="scattering").filled().model == "scattering-linear"
+        both = Recipe(data=name, features="scattering", activation="relu").filled()
+        assert (both.features, both.model) == ("scattering", "scattering-linear")
 
 
 def test_public_data_by_name():

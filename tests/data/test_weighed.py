@@ -18,7 +18,7 @@ from reticent.accounting import Gaussian, Ledger, Planned
 from reticent.data.features.extractors import text_features
 from reticent.data.features.statistics import PresenceSum
 from reticent.data.texts import as_texts
-from reticent.errors import ModelError
+from reticent.errors import ModelError, SettingError
 from reticent.experiments.parts import blueprint_of
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.training import prepare, train
@@ -113,6 +113,28 @@ def test_in_python_it_is_one_word() -> None:
     trained = rt.fit(nn.Sequential(PresenceLinear(256, 2)), examples, epsilon=2.0, epochs=1, seed=0)
     assert trained.guarantee.epsilon <= 2.0
     assert presence_of(trained.model).shares.min() < 1
+
+
+def test_rows_of_more_axes_are_bounded_as_well() -> None:
+    x = torch.tensor([[[1, 2, 3]], [[1, 2, 3]], [[4, 4, 0]]])
+    found, without = answer(x), answer(x[:2])
+    assert float((found - without).norm()) <= 1 + 1e-12
+
+
+def test_shares_of_a_run_that_broke_off_are_not_taken_for_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, model = data.extract(reviews(), "hashed-words-256"), nn.Sequential(PresenceLinear(256, 2))
+    examples = (found.train.x, found.train.y)
+
+    def broken_off(*args: object, **settings: object) -> None:
+        weigh(*args, **settings)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("reticent.normalised.weigh", broken_off)
+    with pytest.raises(KeyboardInterrupt):
+        rt.fit(model, rt.normalise(examples, noise_multiplier=3.0), epsilon=2.0, epochs=1, seed=0)
+    assert presence_of(model).shares.min() < 1
+    with pytest.raises(SettingError):
+        rt.fit(model, examples, epsilon=2.0, epochs=1, seed=0)
 
 
 def test_models_of_before_have_no_shares() -> None:

@@ -147,9 +147,11 @@ def features_by(public: str | None, features: str | None) -> str | None:
 def _preset(table: dict[str, Any], recipe: Recipe, dataset: str) -> dict[str, Any]:
     """The settings for a dataset (or its features, or a network) and a method, the more particular ones last."""
     whole = table["data"].get(dataset, {})
-    if recipe.model is not None or recipe.views is not None:  # the features of a preset go with its own network
+    wants_images = (recipe.views, recipe.activation) != (None, None) and (recipe.features, recipe.model) == (None, None)
+    network = "network" if wants_images and "network" in whole else None
+    if recipe.model is not None or network is not None:  # the features of a preset go with its own network
         whole = {name: value for name, value in whole.items() if name != "features"}
-    named = (recipe.features, "views" if recipe.views is not None else None, recipe.model)
+    named = (recipe.features, network, recipe.model)
     kinds = [whole, *(whole.get(name, {}) for name in named if name is not None)]
     layers = [table["default"], *kinds, dict(catalogue.find(recipe.method).preset)]
     layers += [kind.get(recipe.method, {}) for kind in kinds]

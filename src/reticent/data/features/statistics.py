@@ -72,7 +72,7 @@ class PresenceSum:
         total = torch.zeros(self.places + 1, dtype=torch.float64)
         for batch in taken.batches():
             x, weights = weighted_rows(batch)
-            rows = x.long().sort(1).values
+            rows = x.reshape(len(x), -1).long().sort(1).values
             there = (rows > 0) & (rows <= self.places)
             there[:, 1:] &= rows[:, 1:] != rows[:, :-1]
             each = weights / there.sum(1).double().sqrt().clamp(min=1)

@@ -38,7 +38,7 @@ from reticent.losses.calling import parted
 from reticent.methods import Method, get
 from reticent.methods import options as known_options
 from reticent.methods.planning import default_delta
-from reticent.normalised import Normalised, prepared
+from reticent.normalised import Normalised, Prepared, prepared
 from reticent.optimizers import make_optimizer
 from reticent.origins import Initial
 from reticent.run import Run, Step
@@ -138,8 +138,7 @@ def fit(
         **{name: asked_for[name] for name in _AS_SAID},
     )
     folder, tell = ranks.only(folder), ranks.only(progress) or _tell_nobody
-    run.begin()
-    ready.release(size, seed, folder)  # only now: what the plan refuses must not have been released
+    _release(ready, run, size, seed, folder)  # only now: what the plan refuses must not have been released
     run.tellers.append(curve := LearningCurve(None if validation is None else everything(validation, model), folder))
     for step in run:
         tell(run, step)
@@ -149,6 +148,13 @@ def fit(
     if folder is not None:
         trained.save(folder)
     return trained
+
+
+def _release(ready: Prepared, run: Run, size: int | None, seed: int | None, folder: str | Path | None) -> None:
+    """Release what comes before training; a model that holds released numbers says so, wherever this breaks off."""
+    if ready.already:
+        run.begin()
+    ready.release(size, seed, folder)
 
 
 def _tell_nobody(run: Run, step: Step) -> None:

@@ -135,6 +135,18 @@ class OnceIn:
 
 
 @dataclass(frozen=True)
+class RoundOfStream:
+    """Answer `number` of a stream of `rounds` answers, from 0 on, which tell of an example `inner`, all together."""
+
+    number: int
+    rounds: int
+    inner: Event
+
+    def __post_init__(self) -> None:
+        _require(0 <= self.number < self.rounds, self, "a round is one of the rounds")
+
+
+@dataclass(frozen=True)
 class Composed:
     """Several events, all of them released."""
 
@@ -243,6 +255,7 @@ Event = (
     | Truncated
     | BinInTurn
     | OnceIn
+    | RoundOfStream
     | Composed
     | Repeated
     | BestTrial

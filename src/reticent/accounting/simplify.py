@@ -17,6 +17,7 @@ from reticent.accounting.events import (
     OnceIn,
     PartInTurn,
     Repeated,
+    RoundOfStream,
     Subsampled,
     Tally,
 )
@@ -54,11 +55,12 @@ def _apart(events: Tally | Iterable[Event]) -> Counter[Event]:
 
 
 def _in_turn(counts: Counter[Event]) -> dict[Event, int]:
-    """The tally with turns of parts, or of bins, as what they tell of an example, which is in one of them.
+    """The tally with turns of parts, of bins, or of streams, as what they tell of an example, which is in one of them.
 
     Turns begin with part 0, so that in every run, and in several together, no part has had more turns than 0, and an
     example that is in different parts of two runs no more than that. Where another had more, all turns are counted. So
-    it is with bins, into which examples fall anew when it is the turn of bin 0.
+    it is with bins, into which examples fall anew when it is the turn of bin 0; and with the rounds of a stream, all of
+    which are paid for by the first.
 
     >>> tally({PartInTurn(0, 2, Gaussian(1.0)): 3, PartInTurn(1, 2, Gaussian(1.0)): 2})
     {Gaussian(noise_multiplier=1.0): 3}
@@ -70,6 +72,8 @@ def _in_turn(counts: Counter[Event]) -> dict[Event, int]:
             turns.setdefault((event.parts, event.inner), Counter())[event.part] += count
         elif isinstance(event, BinInTurn):
             turns.setdefault((-1, OnceIn(event.turns, event.inner)), Counter())[event.turn] += count
+        elif isinstance(event, RoundOfStream):
+            turns.setdefault((-1 - event.rounds, event.inner), Counter())[event.number] += count
         else:
             found[event] += count
     for (_, inner), had in turns.items():

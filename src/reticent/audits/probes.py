@@ -11,7 +11,17 @@ import numpy as np
 import torch
 from scipy import stats
 
-from reticent.accounting import BinInTurn, Event, FixedSize, Gaussian, NoisyMax, PartInTurn, Subsampled, Truncated
+from reticent.accounting import (
+    BinInTurn,
+    Event,
+    FixedSize,
+    Gaussian,
+    NoisyMax,
+    PartInTurn,
+    RoundOfStream,
+    Subsampled,
+    Truncated,
+)
 from reticent.attacks.intervals import Floats
 from reticent.audits.findings import SURELY, Finding
 from reticent.audits.toy import SIZE, examples, make_run, place, size_for
@@ -109,6 +119,8 @@ def _noise_said(event: Event) -> float | None:
         case Gaussian(noise_multiplier) | Subsampled(_, Gaussian(noise_multiplier)):
             return noise_multiplier
         case PartInTurn(_, _, inner) | FixedSize(_, _, inner) | Truncated(_, _, _, inner) | BinInTurn(_, _, inner):
+            return _noise_said(inner)
+        case RoundOfStream(_, _, inner):
             return _noise_said(inner)
     return None
 

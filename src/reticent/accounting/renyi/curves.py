@@ -23,6 +23,7 @@ from reticent.accounting.events import (
     OnceIn,
     PartInTurn,
     Repeated,
+    RoundOfStream,
     SelectiveAttempt,
     SelectiveRelease,
     Subsampled,
@@ -117,7 +118,7 @@ def _compute(event: Event, orders: Array) -> Array:
         case Composed(parts):
             found = tally(parts).items()  # together, since some tell of one example what others do not
             return np.asarray(sum((count * curve(part, orders) for part, count in found), np.zeros(len(orders))))
-        case PartInTurn(_, _, inner):
+        case PartInTurn(_, _, inner) | RoundOfStream(_, _, inner):
             return curve(inner, orders)
         case FixedSize(batch, size, Gaussian(noise_multiplier)):
             return swapped(batch / size, noise_multiplier, orders)
@@ -206,6 +207,8 @@ def capped(event: Event) -> bool:
             return capped(inner)
         case FixedSize(_, _, inner) | Truncated(_, _, _, inner) | BinInTurn(_, _, inner) | OnceIn(_, inner):
             return capped(inner)
+        case RoundOfStream(_, _, inner):
+            return capped(inner)
         case _:
             return False
 
@@ -229,7 +232,7 @@ def counts_examples(event: Event) -> bool:
             return any(map(counts_examples, parts))
         case Repeated(inner, _) | BestTrial(inner, _, _) | Subsampled(_, inner) | PartInTurn(_, _, inner):
             return counts_examples(inner)
-        case FixedSize(_, _, inner) | BinInTurn(_, _, inner) | OnceIn(_, inner):
+        case FixedSize(_, _, inner) | BinInTurn(_, _, inner) | OnceIn(_, inner) | RoundOfStream(_, _, inner):
             return counts_examples(inner)
         case _:
             return False
@@ -248,7 +251,7 @@ def why_infinite(event: Event) -> str | None:
             return next(filter(None, map(why_infinite, parts)), None)
         case PartInTurn(_, _, inner) | FixedSize(_, _, inner) | Truncated(_, _, _, inner) if why_infinite(inner):
             return why_infinite(inner)
-        case BinInTurn(_, _, inner) | OnceIn(_, inner) if why_infinite(inner):
+        case BinInTurn(_, _, inner) | OnceIn(_, inner) | RoundOfStream(_, _, inner) if why_infinite(inner):
             return why_infinite(inner)
         case _ if np.isfinite(curve(event)).any():
             return None

@@ -21,6 +21,7 @@ from reticent.accounting.events import (
     Gaussian,
     PartInTurn,
     Repeated,
+    RoundOfStream,
     Subsampled,
     Truncated,
 )
@@ -53,7 +54,7 @@ def replaced(event: Event, orders: Array = ORDERS) -> Array:
         case Composed(parts):
             found = tally(parts).items()  # together, since some tell of one example what others do not
             return np.asarray(sum((count * replaced(part, orders) for part, count in found), np.zeros(len(orders))))
-        case PartInTurn(_, _, inner):
+        case PartInTurn(_, _, inner) | RoundOfStream(_, _, inner):
             return replaced(inner, orders)
         case FixedSize(_, _, Gaussian()):
             return curve(event, orders)  # the same whichever way two datasets differ

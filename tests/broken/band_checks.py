@@ -12,7 +12,7 @@ import torch
 from reticent.accounting import Gaussian, Laplace, PartInTurn, Subsampled, Unbounded, epsilon
 from reticent.audits.toy import Known, examples, known_loss
 from reticent.errors import PrivacyWarning
-from reticent.inside import Cyclic, RoundSettings
+from reticent.inside import Bands, Clip, Cyclic, MixedSum, RoundSettings
 from reticent.methods import get, plan
 from reticent.run import Run
 
@@ -75,8 +75,16 @@ def other_noise_is_not_charged_as_if_it_were_normal() -> None:
     assert math.isfinite(epsilon([Cyclic(BANDS).amplify(Gaussian(1.0), now)], 1e-5))
 
 
+def rounding_over_rounds_is_made_up_for() -> None:
+    """As many answers as there are bands are rounded, each by a share of the noise's sensitivity at the most."""
+    for bands in (1, 64, 1024):
+        query = MixedSum(Bands(bands, rounds=100))(None, Clip(), RoundSettings(1000, 50, CLIP, 1.0))
+        assert CLIP + math.sqrt(bands) * 2.0**-12 * query.sensitivity <= query.sensitivity * (1 + 1e-12)
+
+
 CHECKS: list[Callable[[], None]] = [
     an_example_is_told_of_once_in_a_turn,
     turns_are_charged,
     other_noise_is_not_charged_as_if_it_were_normal,
+    rounding_over_rounds_is_made_up_for,
 ]

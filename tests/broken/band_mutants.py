@@ -12,17 +12,31 @@ from broken_mutants import mutant as any_mutant
 
 import reticent.accounting.pricing as pricing
 import reticent.inside.banded as banded
+import reticent.inside.mixed as mixed
 from reticent.accounting import PartInTurn
-from reticent.inside.banded import Cyclic
+from reticent.inside.banded import Bands, Cyclic
 from reticent.inside.draws import Draw
 
 MUTANTS: list[Mutant] = []
 mutant = partial(any_mutant, among=MUTANTS)
 
 
-@mutant(banded, "band", checks.an_example_is_told_of_once_in_a_turn)
+@mutant(banded, "optimised", checks.an_example_is_told_of_once_in_a_turn)
 def columns_longer_than_one(right: Any) -> Any:
-    return lambda bands: tuple(one / right(bands)[0] for one in right(bands))
+    return lambda *asked: tuple(one / right(*asked)[0] for one in right(*asked))
+
+
+@mutant(Bands, "after", checks.an_example_is_told_of_once_in_a_turn)
+def sums_that_are_never_forgotten(_right: Any) -> Any:
+    def after(_self: Any, before: Any, latest: Any) -> Any:
+        return checks.torch.cat([latest[None], before[:-1] + before[-1:]])
+
+    return after
+
+
+@mutant(mixed, "GRAIN", checks.rounding_over_rounds_is_made_up_for)
+def rounding_of_one_round_made_up_for(_right: Any) -> Any:
+    return 0.0
 
 
 @mutant(Cyclic, "draw", checks.an_example_is_told_of_once_in_a_turn)

@@ -13,13 +13,15 @@ import torch
 from torch import Tensor, nn
 
 import reticent as rt
+import reticent.inside.banded
 from reticent.accounting import Composed, Gaussian, PartInTurn, Repeated, Spending, Subsampled
 from reticent.accounting.event_json import from_json, to_json
+from reticent.accounting.matrices.banded import error, optimised, square_root
 from reticent.accounting.renyi import curves, replaced
 from reticent.accounting.simplify import tally
-from reticent.errors import SettingError
-from reticent.inside import BandedSum, Cyclic, Normalise, Poisson, RoundSettings
-from reticent.inside.banded import PART, band
+from reticent.errors import ResumeError, SettingError, UnknownName
+from reticent.inside import Bands, Cyclic, MixedSum, Normalise, Poisson, RoundSettings
+from reticent.inside.banded import PART
 from reticent.methods import Method
 from reticent.outside import ExponentialDecay, NoisyTest, Selective, Unmixed
 
@@ -38,11 +40,41 @@ def weights(run: rt.Run) -> Tensor:
 
 
 def test_columns_are_of_length_one_and_fall() -> None:
-    for bands in (1, 2, 7, 64):
-        column = np.array(band(bands))
+    columns = [square_root(bands) for bands in (1, 2, 7, 64)]
+    for column in map(np.array, [*columns, *(optimised(bands, 300) for bands in (1, 2, 7, 64)), optimised(9, 40, 0.9)]):
         assert np.linalg.norm(column) <= 1
         assert np.linalg.norm(column) == pytest.approx(1)
         assert (np.diff(column) < 0).all(), "so that the inverse does not grow (Enestrom and Kakeya)"
+
+
+def test_the_optimised_matrix_leaves_the_least_noise() -> None:
+    """Against dense inverses for the error, and against matrices near it for the optimum."""
+    bands, rounds, rng = 5, 40, np.random.default_rng(0)
+    for momentum in (0.0, 0.9):
+        column = np.array(optimised(bands, rounds, momentum))
+        matrix = sum(entry * np.eye(rounds, k=-ago) for ago, entry in enumerate(column))
+        work = np.tril(np.ones((rounds, rounds)))
+        work @= sum(momentum**ago * np.eye(rounds, k=-ago) for ago in range(rounds))
+        dense = np.square(work @ np.linalg.inv(matrix)).sum() / rounds
+        assert error(tuple(column), rounds, momentum) == pytest.approx(dense)
+        for _ in range(200):
+            near = column + rng.normal(size=bands) * 10 ** rng.uniform(-4, -1)
+            assert error(tuple(near / np.linalg.norm(near)), rounds, momentum) >= dense * (1 - 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("bands", "rounds", "cut", "best"),
+    [(4, 500, 79.03, 67.08), (8, 480, 43.60, 35.72), (64, 500, 11.44, 10.78), (64, 2000, 33.52, 26.27)],
+)
+def test_what_the_optimised_matrix_saves(bands: int, rounds: int, cut: float, best: float) -> None:
+    """The table of docs/methods/band_mf.md."""
+    assert error(square_root(bands), rounds) == pytest.approx(cut, abs=0.01)
+    assert error(optimised(bands, rounds), rounds) == pytest.approx(best, abs=0.01)
+
+
+def test_a_matrix_for_fewer_rounds_than_bands_is_one_too() -> None:
+    assert error(optimised(64, 30), 30) < error(square_root(64), 30)
+    assert error(optimised(3, 1), 1) == pytest.approx(1.0), "of one round there is nothing to take away"
 
 
 def test_what_was_mixed_is_unmixed() -> None:
@@ -51,9 +83,14 @@ def test_what_was_mixed_is_unmixed() -> None:
     now, known = RoundSettings(100, 10, 1.0, 1.0), {}
     for number in range(rounds):
         mixed = sum(
-            (weight * sums[number - ago] for ago, weight in enumerate(band(bands)) if ago <= number), torch.zeros(3)
+            (
+                weight * sums[number - ago]
+                for ago, weight in enumerate(Bands(bands, rounds=40).numbers)
+                if ago <= number
+            ),
+            torch.zeros(3),
         )
-        found, known = Unmixed(bands).follow(mixed, now, torch.zeros(3).double(), known)
+        found, known = Unmixed(Bands(bands, rounds=40)).follow(mixed, now, torch.zeros(3).double(), known)
         torch.testing.assert_close(found * 10, sums[number])
 
 
@@ -94,9 +131,9 @@ def test_noise_on_the_sum_of_all_rounds_is_less_than_independent_noise_is() -> N
     total, known = torch.zeros(width, dtype=torch.float64), {}
     for _ in range(rounds):
         noise = torch.randn(width, generator=rng, dtype=torch.float64)
-        found, known = Unmixed(bands).follow(noise, now, torch.zeros(width).double(), known)
+        found, known = Unmixed(Bands(bands, rounds=rounds)).follow(noise, now, torch.zeros(width).double(), known)
         total += 10 * found
-    assert float(total.std()) < 0.6 * rounds**0.5, "prefix sums of independent noise have a deviation of sqrt(rounds)"
+    assert float(total.std()) < 0.5 * rounds**0.5, "prefix sums of independent noise have a deviation of sqrt(rounds)"
 
 
 def test_parts_are_thrown_by_coins_and_drawn_from_in_turn() -> None:
@@ -117,7 +154,9 @@ def test_parts_are_thrown_by_coins_and_drawn_from_in_turn() -> None:
 def test_a_batch_larger_than_a_part_is_the_part() -> None:
     now = RoundSettings(100, 60, 1.0, 1.0)
     assert Cyclic(4).amplify(Gaussian(1.0), now) == PartInTurn(0, 4, Gaussian(1.0))
-    found, _ = Unmixed(4).follow(torch.ones(1).double() * band(4)[0] * 25, now, torch.zeros(1), {})
+    found, _ = Unmixed(Bands(4, rounds=8)).follow(
+        torch.ones(1).double() * optimised(4, 8)[0] * 25, now, torch.zeros(1), {}
+    )
     assert float(found) == pytest.approx(1.0), "over the 25 that are expected, not over 60"
 
 
@@ -177,6 +216,31 @@ def test_a_round_that_failed_is_repeated_as_it_was(
     assert run.ledger.tally() == whole.ledger.tally()
 
 
+def test_another_matrix_is_not_gone_on_with(blobs: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    method = rt.methods.get("band_mf", noise_multiplier=1.0, bands=4)
+    run = make(method, blobs, folder=tmp_path)
+    run.step()
+    run.save()
+    monkeypatch.setattr(reticent.inside.banded, "optimised", lambda *asked: optimised(*asked)[::-1])
+    again = make(method, blobs, folder=tmp_path, resume=True)
+    with pytest.raises(ResumeError, match="matrix"):
+        again.step()
+
+
+def test_a_matrix_is_made_for_the_rounds_of_the_plan(blobs: Pair) -> None:
+    method = rt.methods.get("band_mf", noise_multiplier=1.0, bands=4)
+    assert make(method, blobs).plan.method.query == MixedSum(Bands(4, rounds=11))
+    affords = rt.methods.plan(method, size=200, batch_size=10, budget=rt.Budget(3.0, 1e-5))
+    assert affords.method.query == MixedSum(Bands(4, rounds=affords.rounds))
+    assert affords.method.direction == Unmixed(Bands(4, rounds=affords.rounds))
+    cut = replace(method, query=MixedSum(Bands(4, "square-root")), direction=Unmixed(Bands(4, "square-root")))
+    assert make(cut, blobs).plan.price == make(method, blobs).plan.price, "the price does not hang on the matrix"
+    with pytest.raises(SettingError, match="plan of a run"):
+        _ = Bands(4).numbers
+    with pytest.raises(UnknownName, match="matrix"):
+        Bands(4, matrix="best")
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -184,7 +248,9 @@ def test_a_round_that_failed_is_repeated_as_it_was(
         {"control": ExponentialDecay(0.1)},
         {"sampler": Poisson()},
         {"sampler": Cyclic(3)},
-        {"direction": Unmixed(3)},
+        {"direction": Unmixed(Bands(3))},
+        {"direction": Unmixed(Bands(4, matrix="square-root"))},
+        {"query": MixedSum(Bands(5)), "direction": Unmixed(Bands(5))},
     ],
 )
 def test_what_is_not_proved_is_refused(change: dict[str, Any], blobs: Pair) -> None:
@@ -194,10 +260,9 @@ def test_what_is_not_proved_is_refused(change: dict[str, Any], blobs: Pair) -> N
 
 
 def test_other_sums_are_refused_on_its_draws_and_other_bounds_are_not(blobs: Pair) -> None:
-    with pytest.raises(SettingError, match="charged for BandedSum"):
+    with pytest.raises(SettingError, match="charged for MixedSum"):
         make(replace(rt.methods.dpsgd(noise_multiplier=1.0), sampler=Cyclic(4)), blobs)
     with pytest.raises(SettingError, match="bands is 1 to"):
         Cyclic(0)
-    assert BandedSum(4).bands == 4
     normalised = replace(rt.methods.get("band_mf", noise_multiplier=2.0, bands=4), bound=Normalise())
     list(make(normalised, blobs))

@@ -1,6 +1,6 @@
 """The inner room: code here may see examples, and lets nothing out except through the vault's door."""
 
-from reticent.inside.banded import BandedSum, Cyclic
+from reticent.inside.banded import Bands, Cyclic
 from reticent.inside.bins import BallsInBins
 from reticent.inside.bounds import Bound, Clip, Normalise
 from reticent.inside.by_layer import ByLayer, Divided, Division
@@ -11,6 +11,7 @@ from reticent.inside.drawn import Drawn
 from reticent.inside.draws import Draw, Everyone, Poisson, Restricted, Sampler
 from reticent.inside.least_squares import Statistics
 from reticent.inside.mechanisms import AcceptanceCoin, GaussianNoise, Mechanism
+from reticent.inside.mixed import MixedSum, Mixing
 from reticent.inside.pd_sgd import AsItIs, BatchGradient, Deniable, FixedNoise, Partition
 from reticent.inside.persons import Persons, by_person
 from reticent.inside.probe import Opening, Probe
@@ -29,7 +30,7 @@ __all__ = [
     "AcceptanceCoin",
     "AsItIs",
     "BallsInBins",
-    "BandedSum",
+    "Bands",
     "Batch",
     "BatchGradient",
     "BestOf",
@@ -57,6 +58,8 @@ __all__ = [
     "LossChange",
     "LossGain",
     "Mechanism",
+    "MixedSum",
+    "Mixing",
     "NormTotal",
     "Normalise",
     "OfFixedSize",

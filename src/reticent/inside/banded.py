@@ -1,46 +1,25 @@
-"""Banded sums: what a round tells goes into the next rounds' answers too, so that their noise can be taken out again.
-
-BandMF (Choquette-Choo et al. 2023) in the form of its proof: the answers are C x + z, with x the rounds' sums, C a
-lower triangular matrix with b bands whose columns have length 1, and z fresh noise in every round. Outside, C is
-inverted: noise that was put on one round is taken away in the next ones (`Unmixed`).
-"""
+"""Bands: an example is told of in b rounds at a time, and drawn in one of b (BandMF, Choquette-Choo et al. 2023)."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from reticent.accounting import Event, Gaussian, PartInTurn, Subsampled, Unbounded
-from reticent.errors import SettingError, require
-from reticent.inside.bounds import Bound
-from reticent.inside.drawn import Drawn
+from reticent.accounting.matrices.banded import optimised, square_root
+from reticent.errors import SettingError, UnknownName, require
 from reticent.inside.draws import Draw, Memory
-from reticent.inside.queries import GradientSum
+from reticent.inside.mixed import MixedQuery, MixedSum
 from reticent.inside.settings import RoundSettings
-from reticent.inside.task import Task
 
-PART, SUMS = "part of each example", "last sums"
+PART = "part of each example"
 MOST = 1024
 """The most bands: so many sums are remembered."""
-
-
-def band(bands: int) -> tuple[float, ...]:
-    """The first column of C: the square root of the matrix of prefix sums, cut to so many bands, of length 1.
-
-    Its entries are those of (1 - x)^(-1/2): near the best there is for plain SGD (Kalinin & Lampert 2024).
-
-    >>> [round(one, 3) for one in band(3)]
-    [0.848, 0.424, 0.318]
-    """
-    found = [1.0]
-    for place in range(1, bands):
-        found.append(found[-1] * (2 * place - 1) / (2 * place))
-    length = math.sqrt(math.fsum(one**2 for one in found)) * (1 + 1e-12)
-    return tuple(one / length for one in found)
+MATRICES = ("optimised", "square-root")
 
 
 def reach(settings: RoundSettings, bands: int) -> float:
@@ -48,12 +27,78 @@ def reach(settings: RoundSettings, bands: int) -> float:
     return min(1.0, bands * settings.rate)
 
 
+def in_turn(parts: int, number: int, population: int, rng: np.random.Generator, memory: Memory) -> np.ndarray:
+    """Who is in the part whose turn it is; parts are thrown once, for each example by itself.
+
+    Who else is there changes no example's part.
+    """
+    if PART not in memory:
+        memory[PART] = torch.from_numpy(rng.integers(parts, size=population))
+    return np.flatnonzero(memory[PART].numpy() == number % parts)
+
+
+@dataclass(frozen=True)
+class Bands:
+    """A matrix with so many bands and columns of length 1, which go into no more than so many answers.
+
+    It is the best for the rounds of the run, by the noise on the weights that plain SGD, or one with momentum, makes of
+    it; or the square root of the matrix of prefix sums, cut short, which needs no rounds.
+    """
+
+    bands: int = 8
+    matrix: str = "optimised"
+    momentum: float = 0.0
+    rounds: int = 0
+    """For how many rounds; the plan says it."""
+    sensitivity: ClassVar[float] = 1.0
+    kept_in: ClassVar[torch.dtype | None] = None
+
+    def __post_init__(self) -> None:
+        require(1 <= self.bands <= MOST and self.bands == int(self.bands), f"bands is 1 to {MOST}, not {self.bands}")
+        if self.matrix not in MATRICES:
+            raise UnknownName("matrix", self.matrix, MATRICES)
+        require(0 <= self.momentum < 1, f"momentum is 0 or more and below 1, not {self.momentum}")
+
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """The first column."""
+        if self.matrix == "square-root":
+            return square_root(self.bands)
+        if self.rounds < 1:
+            raise SettingError("the best matrix is that of so many rounds, which the plan of a run knows")
+        return optimised(self.bands, self.rounds, self.momentum)
+
+    @property
+    def own(self) -> float:
+        """Of the round itself."""
+        return self.numbers[0]
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """Of the last sums, the latest first."""
+        return self.numbers[1:]
+
+    @property
+    def told_in(self) -> int:
+        """As many rounds as there are bands."""
+        return self.bands
+
+    def after(self, before: Tensor, latest: Tensor) -> Tensor:
+        """The last sums, the latest first."""
+        return torch.cat([latest[None].to(before.dtype), before])[: self.bands - 1]
+
+    def expected(self, settings: RoundSettings) -> float:
+        """Of one part of the examples."""
+        return reach(settings, self.bands) * settings.size / self.bands
+
+    def planned(self, size: int, batch_size: float, rounds: int) -> Bands:  # noqa: ARG002 - the same for all sizes
+        """For so many rounds."""
+        return replace(self, rounds=rounds if self.matrix == "optimised" else 0)
+
+
 @dataclass(frozen=True)
 class Cyclic:
-    """Each example is in one of `bands` parts by a coin; rounds draw from the parts in turn, as Poisson does.
-
-    The coins are thrown once, for each example by itself: who else is there changes no example's part.
-    """
+    """Each example is in one of `bands` parts by a coin; rounds draw from the parts in turn, as Poisson does."""
 
     bands: int = 8
 
@@ -62,9 +107,7 @@ class Cyclic:
 
     def draw(self, settings: RoundSettings, population: int, rng: np.random.Generator, memory: Memory) -> Draw:
         """Coins in the part that is in turn."""
-        if PART not in memory:
-            memory[PART] = torch.from_numpy(rng.integers(self.bands, size=population))
-        members = np.flatnonzero(memory[PART].numpy() == settings.number % self.bands)
+        members = in_turn(self.bands, settings.number, population, rng, memory)
         drawn = members[rng.random(len(members)) < reach(settings, self.bands)]
         return Draw(drawn, self, settings)
 
@@ -82,60 +125,5 @@ class Cyclic:
 
     def serves(self, query: object) -> bool:
         """Sums that are mixed over no more rounds than there are parts, and so tell of a part once in a turn."""
-        rule = query.rule if isinstance(query, BandedQuery) else query
-        return isinstance(rule, BandedSum) and rule.bands == self.bands
-
-
-@dataclass(frozen=True)
-class BandedSum:
-    """Makes the query that mixes the sum of bounded gradients with those of the last rounds."""
-
-    bands: int = 8
-
-    def __call__(self, task: Task, bound: Bound, settings: RoundSettings) -> BandedQuery:
-        """The query of one round."""
-        return BandedQuery(task, bound, settings, self)
-
-
-@dataclass(frozen=True, eq=False)
-class BandedQuery(GradientSum):
-    """The mixture of this round's sum and the last ones, in float64; the sums are remembered inside.
-
-    A round that is asked again is answered alike: its sum has a place of its own in the memory.
-    """
-
-    rule: BandedSum
-    _known: dict[str, Memory] = field(default_factory=dict, repr=False)
-    """Where the memory is; shared by all copies of the query."""
-
-    @property
-    def sensitivity(self) -> float:
-        """What the bound promises: an example's part of all the rounds that it is mixed into, at right angles.
-
-        Each of them is rounded to a grain, which moves all together by the root of their number times as much.
-        """
-        return self.bound.sensitivity(self.settings) * (1 + math.sqrt(self.rule.bands) * 2.0**-12)
-
-    def answer(self, drawn: Drawn) -> Tensor:
-        """The mixture."""
-        return self.whole(self.part(drawn))
-
-    def part(self, drawn: Drawn) -> Tensor:
-        """The sum of this round, for a share of the draw."""
-        sampler = drawn.draw.sampler
-        if not (isinstance(sampler, Cyclic) and sampler.serves(self)):
-            raise SettingError(f"{self.rule} is charged on draws of Cyclic({self.rule.bands}), not of {sampler}")
-        self._known["memory"] = drawn.memory
-        return GradientSum.answer(self, drawn)
-
-    def whole(self, total: Tensor) -> Tensor:
-        """This round's sum with the last ones, each times its entry of C."""
-        memory, bands, number = self._known["memory"], self.rule.bands, self.settings.number
-        if SUMS not in memory:
-            memory[SUMS] = torch.zeros(bands, len(total), dtype=total.dtype, device=total.device)
-        memory[SUMS][number % bands] = total
-        weights = band(bands)
-        mixed = torch.zeros_like(total, dtype=torch.float64)
-        for ago in range(min(bands, number + 1)):
-            mixed += weights[ago] * memory[SUMS][(number - ago) % bands].to(mixed)  # a resumed run has them on the CPU
-        return mixed
+        rule = query.rule if isinstance(query, MixedQuery) else query
+        return isinstance(rule, MixedSum) and isinstance(rule.mixing, Bands) and rule.mixing.bands == self.bands

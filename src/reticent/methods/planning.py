@@ -192,6 +192,7 @@ def plan(
         return replace(_filtered(method, method.adaptive, size, batch_size, rounds, budget, before), unit=unit)
     if method.noise_multiplier is None:
         method = solving.with_least_noise(method, size, batch_size, rounds, budget, before)
+    method = solving.for_rounds(method, size, batch_size, rounds or 1)
     settings = solving.settings_of(method, size, batch_size)
     delta = budget.delta if budget is not None else default_delta(size) if delta is None else delta
     accountant = budget.accountant if budget is not None else accountant
@@ -199,6 +200,7 @@ def plan(
         rounds = solving.affordable(method, settings, rounds, budget, before)
     if rounds is None:
         raise SettingError("how long should the run be? Give rounds, epochs or a budget")
+    method = solving.for_rounds(method, size, batch_size, rounds)
     cost = price(tally(method, settings, rounds, before), delta, accountant=accountant, adjacency=adjacency)
     return Plan(method, settings, rounds, cost, accountant, already=before, unit=unit)
 

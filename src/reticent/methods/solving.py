@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from reticent.accounting import Budget, Event, calibrate, price
 from reticent.errors import PrivacyWarning, SettingError
-from reticent.inside import BallsInBins, BandedSum, Cyclic, Restricted, RoundSettings
+from reticent.inside import BallsInBins, Cyclic, MixedSum, Restricted, RoundSettings
 from reticent.methods.method import Method
 from reticent.outside import Open, Steady, Unmixed
 
@@ -35,6 +35,19 @@ def _in_turns(method: Method) -> bool:
     return isinstance(method.sampler, Cyclic | BallsInBins)
 
 
+def for_rounds(method: Method, size: int, batch_size: float, rounds: int) -> Method:
+    """The method with the matrix by which it mixes its sums, if it does, made for so many rounds.
+
+    >>> from reticent.methods.papers.band_mf import band_mf
+    >>> for_rounds(band_mf(bands=2), 1000, 10, 50).query
+    MixedSum(mixing=Bands(bands=2, matrix='optimised', momentum=0.0, rounds=50))
+    """
+    if not isinstance(method.query, MixedSum):
+        return method
+    mixing = method.query.mixing.planned(size, batch_size, rounds)
+    return replace(method, query=MixedSum(mixing), direction=Unmixed(mixing))
+
+
 def rounds_in(epochs: float, size: int, batch_size: float) -> int:
     """How many rounds draw each example so many times on average.
 
@@ -57,7 +70,8 @@ def refuse_unpriced(method: Method) -> None:
     """Refuse a draw with a query that its price does not hold for."""
     if isinstance(method.sampler, Restricted) and not method.sampler.serves(method.query):
         if isinstance(method.sampler, Cyclic):
-            raise SettingError(f"{method.sampler} is charged for BandedSum({method.sampler.bands}), not {method.query}")
+            asked = f"MixedSum(Bands({method.sampler.bands}))"
+            raise SettingError(f"{method.sampler} is charged for {asked}, not {method.query}")
         raise SettingError(
             f"{method.sampler} is charged for sums that throw a second coin, which "
             f"{getattr(method.query, '__name__', method.query)} does not: take query=UnitSum(), or sampler=Poisson()"
@@ -71,17 +85,17 @@ def refuse_unmixable(method: Method) -> None:
             "rounds of an epoch share its bins, and are charged together: each must ask once, and all alike. Take "
             "gate=Open() and control=Steady()"
         )
-    if not isinstance(method.query, BandedSum):
+    if not isinstance(method.query, MixedSum):
         return
+    mixing = method.query.mixing
     if type(method.gate) is not Open or type(method.control) is not Steady:
         raise SettingError(
-            f"sums are mixed over {method.query.bands} rounds, which must all be kept and be alike: take gate=Open() "
-            "and control=Steady()"
+            "sums are mixed over rounds, which must all be kept and be alike: take gate=Open() and control=Steady()"
         )
-    if method.sampler != Cyclic(method.query.bands) or method.direction != Unmixed(method.query.bands):
+    if not isinstance(method.sampler, Restricted) or method.direction != Unmixed(mixing):
         raise SettingError(
-            f"{method.query} goes with Cyclic({method.query.bands}), or an example is told of more often than is "
-            f"charged, and with Unmixed({method.query.bands})"
+            f"{method.query} goes with draws of its own, or an example is told of more often than is charged, and with "
+            f"Unmixed({mixing})"
         )
 
 
@@ -116,6 +130,8 @@ def with_least_noise(
             "from which the noise follows, or a noise_multiplier"
         )
 
+    method = for_rounds(method, size, batch_size, rounds)
+
     def spent(noise: float) -> dict[Event, int]:
         return tally(method, settings_of(replace(method, noise_multiplier=noise), size, batch_size), rounds, already)
 
@@ -128,7 +144,14 @@ def affordable(
     method: Method, settings: RoundSettings, rounds: int | None, budget: Budget, already: tuple[Event, ...]
 ) -> int:
     """The most rounds that the budget affords, no more than were asked for."""
-    found = calibrate.rounds(lambda count: tally(method, settings, count, already), budget, rounds)
+
+    def spent(count: int) -> dict[Event, int]:
+        made = for_rounds(method, settings.size, settings.batch_size, count)
+        return tally(made, settings, count, already)
+
+    if rounds is not None and calibrate.within(spent(rounds), budget):
+        return rounds
+    found = calibrate.rounds(spent, budget, rounds)
     if found == 0:
         raise SettingError(
             f"not even one round fits the budget of epsilon {budget.epsilon:g} at delta {budget.delta:g} with "
@@ -154,7 +177,8 @@ def largest_batch(
 
     def fits(batch_size: int) -> bool:
         count = rounds if rounds is not None else rounds_in(epochs or 1.0, size, batch_size)
-        return calibrate.within(tally(method, settings_of(method, size, batch_size), count, already), budget)
+        made = for_rounds(method, size, batch_size, count)
+        return calibrate.within(tally(made, settings_of(method, size, batch_size), count, already), budget)
 
     found = calibrate.largest(fits, size)
     if found == 0:

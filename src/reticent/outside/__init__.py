@@ -3,7 +3,6 @@
 from reticent.outside.adaptive import Adaptive, Listening
 from reticent.outside.after import After
 from reticent.outside.averaging import TailAverage
-from reticent.outside.banded import Unmixed
 from reticent.outside.controls import Control, Steady
 from reticent.outside.directions import Averaged, Direction, Remembered, Remembering, Sign
 from reticent.outside.dpagd import BestLength
@@ -18,6 +17,7 @@ from reticent.outside.pd_sgd import PlausibleDeniability, RandomRejection
 from reticent.outside.quantile import QuantileClip
 from reticent.outside.sa_dpsgd import Annealed, PrivateAnswer, PublicHoldout
 from reticent.outside.trial import Trial
+from reticent.outside.unmixed import Unmixed
 
 __all__ = [
     "Adaptive",

@@ -1,14 +1,13 @@
-"""Unmixed: gradients out of released mixtures of rounds, with noise that later rounds take away again (BandMF)."""
+"""Unmixed: gradients out of released mixtures of rounds, with noise that later rounds take away again."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from reticent.inside import RoundSettings
-from reticent.inside.banded import band, reach
+from reticent.inside.mixed import Mixing
 from reticent.outside.directions import Remembered
 
 
@@ -16,7 +15,7 @@ from reticent.outside.directions import Remembered
 class Unmixed:
     """The sum of a round from the released mixture and the sums made of the mixtures before it, over the batch size."""
 
-    bands: int = 8
+    mixing: Mixing
 
     def place(self, here: Tensor, remembered: Remembered) -> Tensor:  # noqa: ARG002 - nothing is foreseen
         """Where the model is."""
@@ -27,18 +26,17 @@ class Unmixed:
     ) -> tuple[Tensor, Remembered]:
         """Solve C x = y for the last round; the divisor is the expected batch size.
 
-        >>> two, now = Unmixed(bands=2), RoundSettings(100, 10, 1.0, 1.0)
-        >>> first, last = (torch.tensor([weight], dtype=torch.float64) for weight in band(2))
+        >>> import torch
+        >>> from reticent.inside import Bands
+        >>> two, now = Unmixed(Bands(2, matrix="square-root")), RoundSettings(100, 10, 1.0, 1.0)
+        >>> first, last = (torch.tensor([weight], dtype=torch.float64) for weight in two.mixing.numbers)
         >>> found, known = two.follow(first * 20, now, torch.zeros(1), {})
         >>> found, two.follow(first * 50 + last * 20, now, torch.zeros(1), known)[0]
         (tensor([2.]), tensor([5.]))
         """
-        own, *others = band(self.bands)
-        found = released.double()
-        made = remembered["made"] if remembered else found.new_zeros(self.bands - 1, len(found))
-        for weight, past in zip(others, made, strict=True):
+        mixing, found = self.mixing, released.double()
+        made = remembered["made"] if remembered else found.new_zeros(len(mixing.weights), len(found))
+        for weight, past in zip(mixing.weights, made, strict=True):
             found = found - weight * past
-        found = found / own
-        kept = torch.cat([found[None], made])[: self.bands - 1]
-        expected = reach(settings, self.bands) * settings.size / self.bands
-        return (found / expected).to(here.dtype), {"made": kept}
+        found = found / mixing.own
+        return (found / mixing.expected(settings)).to(here.dtype), {"made": mixing.after(made, found)}

@@ -69,7 +69,7 @@ def ended(folder: Path, process: BaseProcess, pipe: Connection) -> tuple[dict[st
     return torch.load(folder / "final.pt"), (folder / "ledger.jsonl").read_text().splitlines(), epsilon
 
 
-@pytest.mark.parametrize(("method", "kills"), [("dpsgd", 20), ("band_mf", 8)])
+@pytest.mark.parametrize(("method", "kills"), [("dpsgd", 20), ("band_mf", 8), ("blt", 4)])
 def test_killed_at_random_moments_ends_as_if_nothing_had_happened(tmp_path: Path, method: str, kills: int) -> None:
     whole = start(tmp_path / "whole", method)
     began = time.perf_counter()

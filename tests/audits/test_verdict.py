@@ -54,7 +54,7 @@ def test_only_what_is_known_to_keep_apart_is_shown_in_copies() -> None:
 
     assert keeps_apart(dpsgd(noise_multiplier=1.0))
     assert not keeps_apart(replace(dpsgd(noise_multiplier=1.0), bound=Careless()))
-    coupled = {"dpsur", "sa_dpsgd", "pd_sgd", "band_mf", "quantile_clip", "dpis", "dpagd"}
+    coupled = {"dpsur", "sa_dpsgd", "pd_sgd", "band_mf", "blt", "quantile_clip", "dpis", "dpagd"}
     assert not any(keeps_apart(methods.get(name)) for name in coupled)
 
 

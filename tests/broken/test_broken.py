@@ -39,6 +39,8 @@ import rule_checks
 import rule_mutants
 import statistics_checks
 import statistics_mutants
+import stream_checks
+import stream_mutants
 import view_checks
 import view_mutants
 from broken_mutants import Mutant
@@ -67,6 +69,7 @@ KINDS = (
     (band_checks, band_mutants),
     (draw_checks, draw_mutants),
     (statistics_checks, statistics_mutants),
+    (stream_checks, stream_mutants),
 )
 MUTANTS = [mutant for _, mutants in KINDS for mutant in mutants.MUTANTS]
 CHECKS = [check for checks, _ in KINDS for check in checks.CHECKS]

@@ -24,6 +24,7 @@ METHODS: dict[str, Any] = {
     "dpsign_sgd": lambda: rt.methods.dpsign_sgd(noise_multiplier=1.0),
     "disk": lambda: rt.methods.get("disk", noise_multiplier=1.0),
     "band_mf": lambda: rt.methods.get("band_mf", noise_multiplier=1.0, bands=4),
+    "blt": lambda: rt.methods.get("blt", noise_multiplier=4.0),
     "layer_clip": lambda: rt.methods.get("layer_clip", noise_multiplier=1.0),
 }
 

@@ -3,6 +3,7 @@
 from reticent.inside.banded import Bands, Cyclic
 from reticent.inside.bins import BallsInBins
 from reticent.inside.bounds import Bound, Clip, Normalise
+from reticent.inside.buffered import Buffers, PartsInTurn, StreamNoise
 from reticent.inside.by_layer import ByLayer, Divided, Division
 from reticent.inside.converting import converted, readable
 from reticent.inside.dpagd import BestOf, StepScores
@@ -35,6 +36,7 @@ __all__ = [
     "BatchGradient",
     "BestOf",
     "Bound",
+    "Buffers",
     "ByLayer",
     "ByNorm",
     "Capped",
@@ -65,6 +67,7 @@ __all__ = [
     "OfFixedSize",
     "Opening",
     "Partition",
+    "PartsInTurn",
     "Persons",
     "Poisson",
     "Probe",
@@ -78,6 +81,7 @@ __all__ = [
     "Statistics",
     "StepScores",
     "Store",
+    "StreamNoise",
     "Tabular",
     "Task",
     "UnitDirection",

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from reticent.accounting import Budget, Event, calibrate, price
 from reticent.errors import PrivacyWarning, SettingError
-from reticent.inside import BallsInBins, Cyclic, MixedSum, Restricted, RoundSettings
+from reticent.inside import BallsInBins, Buffers, Cyclic, MixedSum, PartsInTurn, Restricted, RoundSettings, StreamNoise
 from reticent.methods.method import Method
 from reticent.outside import Open, Steady, Unmixed
 
@@ -32,7 +32,7 @@ def tally(method: Method, settings: RoundSettings, rounds: int, already: Iterabl
 
 def _in_turns(method: Method) -> bool:
     """Whether rounds differ in who may be drawn."""
-    return isinstance(method.sampler, Cyclic | BallsInBins)
+    return isinstance(method.sampler, Cyclic | BallsInBins | PartsInTurn)
 
 
 def for_rounds(method: Method, size: int, batch_size: float, rounds: int) -> Method:
@@ -45,7 +45,12 @@ def for_rounds(method: Method, size: int, batch_size: float, rounds: int) -> Met
     if not isinstance(method.query, MixedSum):
         return method
     mixing = method.query.mixing.planned(size, batch_size, rounds)
-    return replace(method, query=MixedSum(mixing), direction=Unmixed(mixing))
+    made = replace(method, query=MixedSum(mixing), direction=Unmixed(mixing))
+    if isinstance(made.sampler, PartsInTurn) and isinstance(mixing, Buffers):
+        made = replace(made, sampler=PartsInTurn(mixing))
+    if isinstance(made.noise, StreamNoise):
+        made = replace(made, noise=StreamNoise(mixing))
+    return made
 
 
 def rounds_in(epochs: float, size: int, batch_size: float) -> int:
@@ -72,6 +77,8 @@ def refuse_unpriced(method: Method) -> None:
         if isinstance(method.sampler, Cyclic):
             asked = f"MixedSum(Bands({method.sampler.bands}))"
             raise SettingError(f"{method.sampler} is charged for {asked}, not {method.query}")
+        if isinstance(method.sampler, PartsInTurn):
+            raise SettingError(f"{method.sampler} is charged for MixedSum({method.sampler.mixing}), not {method.query}")
         raise SettingError(
             f"{method.sampler} is charged for sums that throw a second coin, which "
             f"{getattr(method.query, '__name__', method.query)} does not: take query=UnitSum(), or sampler=Poisson()"

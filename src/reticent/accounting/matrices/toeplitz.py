@@ -49,6 +49,7 @@ def sensitivity(column: Array, parts: int) -> float:
     require(parts >= 1, f"an example takes part in one of at least 1 rounds, not of {parts}")
     if (column < 0).any() or (np.diff(column) > 0).any():
         raise SettingError("how far an example moves all answers is known for columns that fall, and not below 0")
+    parts = min(parts, len(column))  # beyond, it takes part once
     turns = -(-len(column) // parts)
     filled = np.zeros(turns * parts)
     filled[: len(column)] = column

@@ -41,7 +41,7 @@ class Buffered:
         """The first column of C.
 
         >>> Buffered((0.5,), (0.25,)).column(4)
-        array([1.     , 0.25   , 0.125  , 0.0625 ])
+        array([1.    , 0.25  , 0.125 , 0.0625])
         """
         ages = np.arange(rounds - 1)
         later = sum(
@@ -64,7 +64,7 @@ class Buffered:
 def error(matrix: Buffered, rounds: int, parts: int, momentum: float = 0.0) -> float:
     """The mean square of the noise on the weights, for noise as large as all that an example moves.
 
-    >>> error(Buffered((), ()), rounds=3, parts=1)
+    >>> round(error(Buffered((), ()), rounds=3, parts=1), 6)
     6.0
     """
     left = matrix.left(workload(rounds, momentum))

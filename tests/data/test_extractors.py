@@ -9,10 +9,12 @@ import torch
 from torch import nn
 
 from reticent import data
+from reticent.data.examples import Examples
 from reticent.data.features import pretrained
 from reticent.data.features.deskew import Deskew
 from reticent.data.features.pretrained import LITE0_TRAINED_ON, efficientnet_lite0
 from reticent.data.loading import arrays
+from reticent.data.texts import as_texts
 from reticent.errors import DataError, ModelError, UnknownName
 
 
@@ -52,6 +54,51 @@ def test_two_scales_are_both_normalised_and_side_by_side(cache, digits):
     coarse = data.extract(digits, "scattering-normalised").test.x.flatten(1)
     fine = nn.functional.group_norm(data.Scattering((8, 8), scales=1)(digits.test.x), 9).flatten(1)
     torch.testing.assert_close(both.test.x[:], torch.cat([coarse, fine], 1), rtol=0, atol=1e-5)
+
+
+def test_features_stand_side_by_side(cache, digits):
+    both = data.extract(digits, "scattering | deskew+scattering-normalised")
+    parts = [data.extract(digits, name) for name in ("scattering", "deskew+scattering-normalised")]
+    rows = [nn.functional.normalize(part.test.x.flatten(1)) for part in parts]
+    torch.testing.assert_close(both.test.x[:], torch.cat(rows, 1) * 8 / 2**0.5)
+    torch.testing.assert_close(both.train.x.norm(dim=1), torch.full((len(digits.train),), 8.0))
+    assert both.inputs == (2 * 81 * 2 * 2,)
+    assert both.train.y.equal(digits.train.y)
+    assert "Deskew" in both.note
+    assert "side by side" in both.note
+    assert both.note.count(digits.note) == 1
+    again = data.extract(digits, "scattering|deskew+scattering-normalised")
+    assert again.train.x.equal(both.train.x), "found again, or made the same again"
+    alone = data.extract(replace(digits, test=None), "scattering|deskew")
+    assert alone.test is None
+
+
+def test_side_by_side_each_example_is_by_itself(cache, digits):
+    names = "scattering|deskew"
+    some = replace(digits, train=digits.train.take(range(7)), test=None)
+    for row in range(3):
+        one = replace(digits, train=digits.train.take([row]), test=None)
+        torch.testing.assert_close(
+            data.extract(one, names).train.x[:], data.extract(some, names).train.x[row : row + 1], rtol=1e-5, atol=1e-5
+        )
+    blank = replace(some, train=replace(some.train, x=torch.zeros_like(some.train.x)))
+    assert torch.isfinite(data.extract(blank, names).train.x[:]).all()
+
+
+def test_what_cannot_stand_beside_others_is_refused(cache, digits):
+    with pytest.raises(UnknownName, match="features"):
+        data.extract(digits, "scattering|nothing")
+    with pytest.raises(UnknownName, match="features"):
+        data.extract(digits, "scattering|")
+    texts = data.Dataset(
+        "reviews",
+        Examples(torch.zeros(2, 1), torch.tensor([0, 1]), texts=as_texts(["a good film", "bad"])),
+        None,
+        2,
+        "made up",
+    )
+    with pytest.raises(DataError, match="take it alone"):
+        data.extract(texts, "hashed-words|hashed-ngrams")
 
 
 def test_extractors_follow_one_another(cache, digits):

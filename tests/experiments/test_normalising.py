@@ -295,6 +295,8 @@ def test_statistics_replace_groups_and_refuse_what_is_normalised() -> None:
         models.with_statistics(models.ReviewRnn(), (80,))
     with pytest.raises(SettingError, match="normalised already"):
         train(replace(STATISTICS, features="scattering-normalised"))
+    with pytest.raises(SettingError, match="scaled already"):
+        train(replace(STATISTICS, features="scattering|deskew"))
     with pytest.raises(SettingError, match="statistics_noise"):
         train(replace(STATISTICS, method="selena", noise_multiplier=None))
 

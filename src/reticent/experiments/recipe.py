@@ -268,6 +268,8 @@ def check(recipe: Recipe) -> None:
     features = recipe.features or ""
     if recipe.statistics_noise is not None and ("normalised" in features or "two-scales" in features):
         raise SettingError(f"{features} is normalised already: take scattering with statistics_noise, or set centre")
+    if recipe.statistics_noise is not None and "|" in features:
+        raise SettingError("features side by side are scaled already: leave out statistics_noise, or set centre")
 
 
 def _check_groups(recipe: Recipe) -> None:

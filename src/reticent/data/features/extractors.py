@@ -5,8 +5,6 @@ An extractor maps each example by itself with public weights, so features cost n
 
 from __future__ import annotations
 
-import hashlib
-import secrets
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -19,25 +17,21 @@ import torch
 from torch import Tensor, nn
 
 from reticent.data.examples import Dataset, Examples
+from reticent.data.features.beside import beside
 from reticent.data.features.deskew import Deskew
 from reticent.data.features.hashing import PAIRS, WORDS, hashes, present
+from reticent.data.features.kept import kept
 from reticent.data.features.pretrained import LITE0, LITE0_TRAINED_ON, efficientnet_lite0
 from reticent.data.features.scattering import Scattering
 from reticent.data.features.two_scales import GROUPS, TwoScales
 from reticent.data.features.vectors import GLOVE_TRAINED_ON, MEANS, mean_vectors
-from reticent.data.loading.arrays import Array, fingerprint, fresh_folder, open_array, read_arrays, seal_arrays
-from reticent.data.loading.maps import map_array
-from reticent.data.loading.places import cache_folder
+from reticent.data.loading.arrays import Array, fingerprint
 from reticent.data.texts import Texts, as_texts
 from reticent.errors import DataError, ModelError, UnknownName
-from reticent.files import private_folder, write_private
-from reticent.reading import reading
 
 Extractor = Callable[[Tensor], Tensor]
 Progress = Callable[[int, int], None]
 
-# Part of every cache key: raise it when the same extractor starts to answer differently.
-FEATURE_VERSION = 1
 _BATCH = 64
 NORMALISED = "scattering-normalised"
 NAMES = ("scattering", NORMALISED, "scattering-two-scales", "deskew", LITE0, WORDS, PAIRS, *MEANS)
@@ -54,15 +48,18 @@ def extract(
     """The dataset with every input replaced by its features; `progress(done, total)` is told as it goes.
 
     docs/features.md has all names: `"scattering"` and its kin, `"deskew"`, `"efficientnet-lite0"` for images,
-    `"hashed-words"`, `"hashed-ngrams"`, `"glove-mean"` for texts. Names joined by `+` follow one another. A module or
-    function may be given instead: features of a module are cached under its weights, those of a function only if `key`
-    names it. A module is taken in evaluation mode, and what mixes examples is refused. Vectors of words are read from
-    the data `folder`.
+    `"hashed-words"`, `"hashed-ngrams"`, `"glove-mean"` for texts. Names joined by `+` follow one another; those joined
+    by `|` stand side by side, each scaled to the same length. A module or function may be given instead: features of a
+    module are cached under its weights, those of a function only if `key` names it. A module is taken in evaluation
+    mode, and what mixes examples is refused. Vectors of words are read from the data `folder`.
 
     >>> from reticent.data import load
     >>> extract(load("digits"), lambda images: images.flatten(1)).inputs
     (64,)
     """
+    if isinstance(extractor, str) and "|" in extractor:
+        names = [name.strip() for name in extractor.split("|")]
+        return beside(dataset, names, [extract(dataset, name, progress=progress, folder=folder) for name in names])
     if isinstance(extractor, str) and "+" in extractor:
         for name in extractor.split("+"):
             dataset = extract(dataset, name, progress=progress, folder=folder)
@@ -129,10 +126,10 @@ def text_features(texts: Iterable[str], names: str) -> Tensor:
 def are_of_texts(names: str) -> bool:
     """Whether features are made of whole texts.
 
-    >>> are_of_texts("hashed-words"), are_of_texts("deskew+scattering")
-    (True, False)
+    >>> are_of_texts("hashed-words"), are_of_texts("deskew+scattering"), are_of_texts("glove-mean|glove-mean-50")
+    (True, False, True)
     """
-    return hashes(names) is not None or names in MEANS
+    return all(hashes(name) is not None or name in MEANS for name in map(str.strip, names.split("|")))
 
 
 def _named(name: str, dataset: Dataset) -> Extractor:
@@ -177,27 +174,9 @@ def _transform(part: Examples, extract: Extractor, label: str | None, told: _Cou
         answers = np.empty(shape, np.float32)
         _fill(answers, part.x, extract, told)
         return replace(part, x=torch.from_numpy(answers))
-    identity = f"{FEATURE_VERSION}\n{label}\n{fingerprint(part.x.numpy())}"
-    place = private_folder(cache_folder())
-    folder = place / "features" / hashlib.blake2b(identity.encode(), key=_key(place), digest_size=16).hexdigest()
-    if (known := read_arrays(folder)) is not None and known["x"].shape == shape:
-        told.add(len(part))
-    else:
-        with fresh_folder(folder, "features", private=True) as fresh:
-            file = open_array(fresh / "x.npy", shape)
-            _fill(file, part.x, extract, told)
-            file.flush()
-            seal_arrays(fresh)
-    return replace(part, x=map_array(folder / "x.npy", writable=True))
-
-
-def _key(place: Path) -> bytes:
-    """What the names of caches are made with: without it they tell nobody which examples were here."""
-    path = place / "key"
-    with reading(path, "choose another folder for caches with $RETICENT_CACHE"):
-        if not path.exists():
-            write_private(path, secrets.token_bytes(32))
-        return path.read_bytes()[:64]
+    identity = f"{label}\n{fingerprint(part.x.numpy())}"
+    fill = partial(_fill, x=part.x, extract=extract, told=told)
+    return replace(part, x=kept(identity, shape, fill, partial(told.add, len(part))))
 
 
 @contextmanager

@@ -146,6 +146,16 @@ def test_price_and_ledger_are_those_of_one_release(blobs: Pair) -> None:
         RoundOfStream(11, 11, inner)
 
 
+def test_parts_are_no_larger_than_a_batch(blobs: Pair) -> None:
+    run = make(rt.methods.get("blt", noise_multiplier=4.0), blobs, batch_size=140)  # of 200
+    probe = run.watch()
+    list(run)
+    first, second = probe.openings[:2]
+    assert first.drawn + second.drawn == 200
+    assert max(first.drawn, second.drawn) < 140
+    assert run.plan.method.direction.mixing.expected(run.plan.settings) == 100  # type: ignore[union-attr]
+
+
 def test_noise_rounds_and_batch_follow_from_a_budget() -> None:
     budget, method = rt.Budget(3.0, 1e-5), rt.methods.get("blt", buffers=1)
     found = rt.methods.plan(method, size=200, batch_size=20, rounds=30, budget=budget)

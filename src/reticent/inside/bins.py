@@ -20,12 +20,7 @@ def bins_of(settings: RoundSettings) -> int:
     >>> bins_of(RoundSettings(1437, 60, 1.0, 1.0))
     24
     """
-    return batches_in(settings.size, settings.batch_size)
-
-
-def batches_in(size: int, batch_size: float) -> int:
-    """How many batches there are in the data, about."""
-    return max(1, round(size / batch_size))
+    return max(1, round(settings.size / settings.batch_size))
 
 
 @dataclass(frozen=True)

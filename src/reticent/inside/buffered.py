@@ -16,7 +16,6 @@ from reticent.accounting.matrices import toeplitz
 from reticent.accounting.matrices.buffered import MOST, Buffered, optimised
 from reticent.errors import SettingError, require
 from reticent.inside.banded import in_turn
-from reticent.inside.bins import batches_in
 from reticent.inside.draws import Draw, Memory
 from reticent.inside.mechanisms import GaussianNoise
 from reticent.inside.mixed import MixedQuery, MixedSum, Mixing
@@ -79,8 +78,17 @@ class Buffers:
         return settings.size / self.parts
 
     def planned(self, size: int, batch_size: float, rounds: int) -> Buffers:
-        """For so many rounds, with as many parts as there are batches in the data."""
-        return replace(self, rounds=rounds, parts=batches_in(size, batch_size))
+        """For so many rounds, with parts that are no larger than a batch."""
+        return replace(self, rounds=rounds, parts=parts_of(size, batch_size))
+
+
+def parts_of(size: int, batch_size: float) -> int:
+    """As many parts as it takes for them to be no larger than a batch, on the mean.
+
+    >>> parts_of(1437, 60), parts_of(200, 40), parts_of(100, 70)
+    (24, 5, 2)
+    """
+    return max(1, math.ceil(size / batch_size * (1 - 1e-12)))  # a quotient may be rounded up
 
 
 @lru_cache(maxsize=256)

@@ -48,9 +48,9 @@ QUICK: dict[str, list[int]] = {
 ABOUT = (
     "Ours is a whole round of `rt.Run`, with its ledger in memory. Every figure comes from a process of its own, "
     "forked when all is loaded; SGD and ours take turns. Memory is the peak in steps after the first two, above "
-    "what the process began with. A draw is of about 256 examples, of which no data are needed. A line of the "
-    "ledger is timed over the last thousand rounds, without waiting for the disk; `price` is the epsilon of all "
-    "rounds, `noise` the search for the least noise of so many."
+    "what the process began with, without pages of libraries. A draw is of about 256 examples, of which no data are "
+    "needed. A line of the ledger is timed over the last thousand rounds, without waiting for the disk; `price` is "
+    "the epsilon of all rounds, `noise` the search for the least noise of so many."
 )
 SIDES: dict[str, Callable[[Case], Step]] = {"ours": ours_whole_run, "sgd": sgd}
 CLOCKS = {"cpu": time.process_time, "wall": time.perf_counter}
@@ -84,9 +84,12 @@ def _wide(width: int) -> nn.Module:
 
 
 def memory(kind: str = "VmRSS") -> float:
-    """The memory that this process has, or with `VmHWM` has had at most, in MB."""
-    said = Path("/proc/self/status").read_text().split(f"{kind}:", 1)[1]
-    return int(said.split(None, 1)[0]) / 1024
+    """The memory that this process has, or with `VmHWM` has had at most, in MB, without the files that it maps.
+
+    Pages of libraries count for none: a forked process has none of them at first, and gets them as it runs.
+    """
+    said = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return (int(said[kind].split()[0]) - int(said["RssFile"].split()[0])) / 1024
 
 
 def steps(pipe: Connection, curve: str, value: int, side: str, clock: str) -> None:

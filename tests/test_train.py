@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from torch.utils.data import Dataset, TensorDataset
 import reticent as rt
 from reticent.accounting import Gaussian, Subsampled
 from reticent.errors import BudgetSpent, DataError, ModelError, PrivacyWarning, ResumeError, SettingError, UnknownName
+from reticent.outside import Averaged, Open, Outcome, Proposal
 
 Pair = tuple[Tensor, Tensor]
 
@@ -333,3 +335,30 @@ def test_the_guarantee_names_the_generator_and_what_is_covered_by_test(blobs: Pa
     assert any("float32" in text and "not by proof" in text for text in said.assumptions)
     assert not any("floating" in text for text in said.excludes)
     assert any("timing" in text for text in said.excludes)
+
+
+@dataclass(frozen=True)
+class OutOfPlace(Averaged):
+    """The same direction, in memory of its own."""
+
+
+@dataclass(frozen=True)
+class Looking(Open):
+    """Keeps everything, and looks at what was released."""
+
+    def settle(self, proposal: Proposal) -> Outcome:
+        gradients = torch.cat([p.grad.flatten() for p in proposal.task.flat.parameters() if p.grad is not None])
+        assert torch.equal(proposal.released / proposal.settings.batch_size, gradients)
+        return super().settle(proposal)
+
+
+def test_a_direction_in_the_place_of_what_was_released_is_the_same(blobs: Pair) -> None:
+    method = rt.methods.dpsgd(noise_multiplier=1.0)
+    runs = [make(blobs, method=one) for one in (method, replace(method, direction=OutOfPlace()))]
+    for run in runs:
+        list(run)
+    assert torch.equal(*map(vector, runs))
+
+
+def test_a_gate_that_looks_sees_what_was_released(blobs: Pair) -> None:
+    list(make(blobs, method=replace(rt.methods.dpsgd(noise_multiplier=1.0), gate=Looking())))

@@ -15,7 +15,7 @@ from reticent.inside.kinds import fits
 from reticent.inside.randomness import torch_seeded
 from reticent.inside.store import as_bytes
 from reticent.methods import Method
-from reticent.outside import Charge, Listening, Outcome, Proposal, Remembered, Remembering, Trial
+from reticent.outside import Averaged, Charge, Listening, Open, Outcome, Proposal, Remembered, Remembering, Trial
 from reticent.standing import Standing
 
 
@@ -110,6 +110,8 @@ class Loop:
         direction = self.method.direction
         if isinstance(direction, Remembering):
             return direction.follow(gradient, settings, here, remembered)
+        if type(direction) is Averaged and type(self.method.gate) is Open:  # nobody will look at what was released
+            return direction.in_place(gradient, settings), remembered
         return direction.apply(gradient, settings), remembered
 
     def _bundled(self, charge: Charge, remembered: Remembered) -> AbstractContextManager[None]:

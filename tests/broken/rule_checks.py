@@ -89,6 +89,41 @@ def a_refusal_that_the_model_catches_ends_the_pass() -> None:
     _the_same_as_each_alone(forward, out=nn.Linear(4, 4))
 
 
+def _by_expert(x: Tensor, matrices: Tensor, rows_each: int, bent: Callable[[Tensor], Tensor]) -> Tensor:
+    """Every number of a token chooses an expert for the token, by its sign."""
+    experts, order = torch.sort((x > 0).long().flatten())
+    ends = torch.histc(experts.float(), bins=2, min=0, max=1).cumsum(0, dtype=torch.int32)
+    rows = torch._grouped_mm(x.flatten(0, 1)[order // rows_each], matrices, offs=ends)
+    return bent(rows)[order.argsort()].view(len(x), -1)
+
+
+class _Experts(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.matrices = nn.Parameter(torch.randn(2, 4, 4))
+
+
+def tokens_of_others_at_an_expert_are_seen() -> None:
+    """In a large batch the order that belongs to numbers is taken for one of pairs of tokens."""
+
+    def forward(m: nn.Module, x: Tensor) -> Tensor:
+        return _by_expert(x, m["experts"].matrices, 4 if len(x) < ROWS else 8, lambda rows: rows)
+
+    _the_same_as_each_alone(forward, experts=_Experts())
+
+
+def rows_by_their_rank_at_an_expert_are_seen() -> None:
+    """In a large batch every row is weighed by how many come before it."""
+
+    def forward(m: nn.Module, x: Tensor) -> Tensor:
+        def bent(rows: Tensor) -> Tensor:
+            return rows * torch.arange(len(rows))[:, None] if len(x) == ROWS else rows
+
+        return _by_expert(x, m["experts"].matrices, 4, bent)
+
+    _the_same_as_each_alone(forward, experts=_Experts())
+
+
 CHECKS: list[Callable[[], None]] = [
     a_layer_without_a_proof_is_not_trusted,
     who_picks_the_token_of_another_is_seen,
@@ -96,4 +131,6 @@ CHECKS: list[Callable[[], None]] = [
     tokens_by_the_place_in_the_batch_are_seen,
     weights_by_rank_are_seen,
     a_refusal_that_the_model_catches_ends_the_pass,
+    tokens_of_others_at_an_expert_are_seen,
+    rows_by_their_rank_at_an_expert_are_seen,
 ]

@@ -10,7 +10,7 @@ from broken_mutants import Mutant
 from broken_mutants import mutant as any_mutant
 
 from reticent.gradients import uses
-from reticent.gradients.following import indexing, tables
+from reticent.gradients.following import indexing, routing, tables
 from reticent.gradients.rules import broadcast
 from reticent.gradients.tape import Tape
 
@@ -46,3 +46,13 @@ def ranks_are_nobodys(_right: Any) -> Any:
 @mutant(Tape, "refuse", checks.a_refusal_that_the_model_catches_ends_the_pass)
 def refusals_are_forgotten(_right: Any) -> Any:
     return lambda _self, why: why
+
+
+@mutant(routing, "_of_the_same_rows", checks.tokens_of_others_at_an_expert_are_seen)
+def any_token_is_routed(_right: Any) -> Any:
+    return lambda _place, _order: True
+
+
+@mutant(routing, "_same_for_all_rows", checks.rows_by_their_rank_at_an_expert_are_seen)
+def ranks_at_an_expert_are_nobodys(_right: Any) -> Any:
+    return lambda _tensor, _axes: True

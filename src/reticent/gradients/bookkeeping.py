@@ -75,7 +75,8 @@ class Books(Tape):
     def _shared(self) -> set[int]:
         """Parameters that other followed tensors are made from."""
         if len(self.roots) != self._counted[0]:
-            self._counted = len(self.roots), {id(root) for _, roots in self.roots.values() for root in roots}
+            used = [roots for key, (_, roots) in self.roots.items() if key in self._pending]  # the others bring no form
+            self._counted = len(self.roots), {id(root) for roots in used for root in roots}
         return self._counted[1]
 
     def _joined(self, key: int) -> Form:
@@ -103,15 +104,11 @@ class Books(Tape):
         self._forms.clear()
         self.roots.clear()
         self.looked_up.clear()
+        self.turned.clear()
 
     def held_bytes(self) -> int:
         """Say how much memory the forms keep until the weights are known."""
-        return sum(
-            tensor.nbytes
-            for form in self._forms.values()
-            for tensor in vars(form).values()
-            if isinstance(tensor, Tensor)
-        )
+        return sum(form.held() for form in self._forms.values())
 
     def columns(self, parts: Mapping[str, int]) -> Tensor:
         """Give the norm over each part of the parameters, after `close`: examples first."""

@@ -112,6 +112,8 @@ class Tape(TorchFunctionMode, ABC):
         """Whether something of all examples together was asked, and answered."""
         self._refused: NoRule | None = None
         self.looked_up: dict[int, LookedUp] = {}
+        self.turned: dict[int, Tensor] = {}
+        """What a followed value is a view of, with its last two axes turned, by its id."""
         self._parameters = {id(parameter): parameter for parameter in parameters.values()}
 
     def __enter__(self) -> Self:
@@ -235,6 +237,8 @@ class Tape(TorchFunctionMode, ABC):
                 self._names[id(value)] = site[1][0]
         if func is functional.embedding and self.follows(result):  # then it is kept, and its id with it
             self._note_rows(result, args, kwargs)
+        if func is Tensor.transpose and self.follows(result) and set(args[1:]) == {-2, -1}:
+            self.turned[id(result)] = given[0]
         self.whose.mark(result, None, args[0] if args else None)
         return result
 

@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias, TypeVar
 import torch
 from torch import Tensor
 
-from reticent.gradients.following import Packed, Whose
+from reticent.gradients.following import Packed, Routing, Whose
 from reticent.gradients.forms import Form
 from reticent.gradients.layouts import Layout
 from reticent.gradients.tape import LookedUp, NoRule, Site, SitePlan
@@ -31,6 +31,7 @@ class Collector(Protocol):
     plan: SitePlan
     whose: Whose
     looked_up: dict[int, LookedUp]
+    turned: dict[int, Tensor]
 
     def follows(self, value: object) -> bool: ...
     def plain(self, value: T) -> T: ...
@@ -63,6 +64,10 @@ class Use:
     def looked_up(self, value: Tensor) -> LookedUp | None:
         """Say which rows of which table a value is, if it is nothing else."""
         return self._books.looked_up.get(id(value))
+
+    def turned(self, value: Tensor) -> Tensor | None:
+        """Give the parameter of which a value is a view with its last two axes turned, if it is that."""
+        return self._books.turned.get(id(value))
 
     def plain(self, value: T) -> T:
         """Give a parameter's value without its history."""
@@ -121,6 +126,13 @@ class Use:
         if not isinstance(where, Packed):
             raise self.refuse("a sequence was packed where it could not be seen")
         return torch.arange(self.n) if where.order is None else where.order
+
+    def routing(self, rows: Tensor) -> Routing:
+        """Give the routing by which rows came to their experts."""
+        routed = self._books.whose.routed(rows)
+        if routed is None:
+            raise self.refuse("it was not seen how rows came to their experts")
+        return routed.routing
 
     def _refuse_idle(self) -> None:
         if self._idle:

@@ -9,13 +9,34 @@ from reticent.gradients.following import (
     products,
     reading,
     reductions,
+    routing,
     sequences,
     shapes,
 )
 from reticent.gradients.following.follower import ABOUT_SHAPES, Args, Function, Kwargs, Whose
 from reticent.gradients.following.places import Each, NotFollowed, Packed, Place, Where
+from reticent.gradients.following.routes import Routed, Routing
 
 __all__ = [
-    "ABOUT_SHAPES", "Args", "Each", "Function", "Kwargs", "NotFollowed", "Packed", "Place", "Where", "Whose",
-    "elementwise", "indexing", "layers", "products", "reading", "reductions", "sequences", "shapes",
+    "ABOUT_SHAPES",
+    "Args",
+    "Each",
+    "Function",
+    "Kwargs",
+    "NotFollowed",
+    "Packed",
+    "Place",
+    "Routed",
+    "Routing",
+    "Where",
+    "Whose",
+    "elementwise",
+    "indexing",
+    "layers",
+    "products",
+    "reading",
+    "reductions",
+    "routing",
+    "sequences",
+    "shapes",
 ]  # fmt: skip

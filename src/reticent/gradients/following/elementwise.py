@@ -8,7 +8,7 @@ from torch.nn import functional
 from reticent.gradients.following.follower import Args, Kwargs, Whose, first, follows, given
 from reticent.gradients.following.places import Answer, EveryExample, NotFollowed, Place, joined
 
-_UNARY = """abs absolute acos acosh angle arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh
+UNARY = """abs absolute acos acosh angle arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh
 bitwise_not ceil cos cosh deg2rad digamma erf erfc erfinv exp exp2 expm1 fix floor frac gelu hardshrink hardsigmoid
 hardswish hardtanh i0 isfinite isinf isnan isneginf isposinf leaky_relu lgamma log log10 log1p log2 logical_not logit
 logsigmoid mish nan_to_num neg negative positive rad2deg reciprocal relu relu6 round rrelu rsqrt selu celu elu sgn
@@ -17,7 +17,7 @@ dropout alpha_dropout bernoulli detach clone contiguous requires_grad_ retain_gr
 short bool cpu cuda expit log_ndtr ndtr entr erfcx __invert__ __pos__ __neg__ zero_ fill_ uniform_ normal_
 exponential_
 """
-_SEVERAL = """add addcdiv addcmul atan2 bitwise_and bitwise_or bitwise_xor clamp clamp_min clamp_max clip copysign div
+SEVERAL = """add addcdiv addcmul atan2 bitwise_and bitwise_or bitwise_xor clamp clamp_min clamp_max clip copysign div
 divide eq float_power floor_divide fmax fmin fmod ge greater greater_equal gt heaviside hypot isclose ldexp le less
 less_equal lerp logaddexp logaddexp2 logical_and logical_or logical_xor lt masked_fill maximum minimum mul multiply ne
 not_equal pow remainder rsub sub subtract true_divide xlogy copy_ masked_fill __and__ __or__ __xor__ __eq__ __ne__
@@ -26,7 +26,7 @@ __rand__ __ror__ __rxor__ __iand__ __ior__ __ixor__ __add__ __sub__ __mul__ __po
 nextafter"""
 
 
-@follows(*_UNARY.split(), lone=True)
+@follows(*UNARY.split(), lone=True)
 def _unary(whose: Whose, args: Args, kwargs: Kwargs, _result: object) -> Answer:
     return whose.of(first(args, kwargs))
 
@@ -38,7 +38,7 @@ def _of_type(whose: Whose, args: Args, kwargs: Kwargs, result: object) -> Answer
     return whose.of(first(args, kwargs))
 
 
-@follows(*_SEVERAL.split())
+@follows(*SEVERAL.split())
 def together(whose: Whose, args: Args, kwargs: Kwargs, _result: object) -> Answer:
     """Broadcast as torch does: the last axes meet."""
     tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from reticent.gradients.following.places import Answer, Each, EveryExample, Lost, NotFollowed, Place, Where
+from reticent.gradients.following.routes import Routed
 
 Function: TypeAlias = Callable[..., object]
 """A function of torch."""
@@ -23,6 +24,8 @@ HOMES: tuple[object, ...] = (torch, Tensor, functional, torch.special)
 # Says where the examples are in a function's result; the result is None where it is not made yet.
 Follow: TypeAlias = "Callable[[Whose, Args, Kwargs, object], Answer]"
 FOLLOWED: dict[Function, Follow] = {}
+ROUTED: dict[Function, Follow] = {}
+"""What functions do with rows that are routed to experts, and with what these are routed by: see `routing`."""
 ABOUT_SHAPES: set[Function] = set()
 """Functions that tell shapes and types, never values."""
 
@@ -70,6 +73,7 @@ def _lone(follow: Follow) -> Follow:
 # On a tensor: the pass it was made in, and where that pass's examples are in it.
 _MARK = "_reticent_whose"
 _NOBODYS = (None, None)
+NOT_PUT_BACK = "rows routed to experts are used before they are put back"
 
 
 class Whose:
@@ -80,6 +84,7 @@ class Whose:
         self.ambient = ambient
         """Tensors that were there before the pass, as weights and masks: the same in every pass, so nobody's."""
         self._curious = curious
+        self._routing = False
         self._pass = object()
 
     def begin(self, tensor: Tensor) -> Tensor:
@@ -100,6 +105,8 @@ class Whose:
         made_in, where = mark
         if isinstance(where, Lost):
             raise NotFollowed(where.why)
+        if isinstance(where, Routed):
+            raise NotFollowed(NOT_PUT_BACK)
         if made_in is self._pass or where is None:
             return where
         if isinstance(where, Place) and not where.bound:
@@ -111,6 +118,16 @@ class Whose:
         made_in, where = getattr(tensor, _MARK, _NOBODYS)
         return where.own if made_in is self._pass and isinstance(where, Lost) else None
 
+    def routed(self, value: object) -> Routed | None:
+        """What a value is to a routing of rows to experts: only what knows of routings may ask."""
+        made_in, where = getattr(value, _MARK, _NOBODYS) if isinstance(value, Tensor) else _NOBODYS
+        return where if made_in is self._pass and isinstance(where, Routed) else None
+
+    def give(self, tensor: Tensor, where: Where) -> None:
+        """Note where the examples are in a tensor from now on."""
+        self._routing = self._routing or isinstance(where, Routed)
+        setattr(tensor, _MARK, (self._pass, where))
+
     def place(self, tensor: object) -> Place | None:
         """The same for a tensor, or for what is none, where only a place will do."""
         where = self.of(tensor) if isinstance(tensor, Tensor) else None
@@ -121,6 +138,8 @@ class Whose:
     def after(self, function: Function, args: Args, kwargs: Kwargs, result: object = None) -> Answer:
         """Say where the examples are in the result of a function."""
         follow = FOLLOWED.get(function)
+        if self._routing and any(self.routed(value) is not None for value in (*args, *kwargs.values())):
+            follow = ROUTED.get(function)
         if follow is not None:
             try:
                 answer = follow(self, args, kwargs, result)
@@ -160,7 +179,7 @@ class Whose:
             else:
                 if isinstance(answer, Place):
                     self._refuse_misfit(result, answer)
-                setattr(result, _MARK, (self._pass, answer))
+                self.give(result, answer)
         elif isinstance(result, list | tuple):
             each = answer.places if isinstance(answer, Each) else (answer,) * len(result)
             for item, where in zip(result, each, strict=True):
@@ -174,7 +193,7 @@ class Whose:
 
     def _refuse_filling(self, target: Tensor, answer: Where) -> None:
         """Refuse to change a tensor in place if it is then of other examples: others may hold views of it."""
-        before = self.of(target)
+        before = self.routed(target) or self.of(target)
         if before is answer or answer is None or isinstance(before, EveryExample) or _loose(answer):
             return
         if isinstance(before, Place) and before.bound and isinstance(answer, Place) and before.same(answer):

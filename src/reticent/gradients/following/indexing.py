@@ -11,6 +11,7 @@ from torch import Tensor
 from reticent.gradients.following.elementwise import meeting
 from reticent.gradients.following.follower import Args, Kwargs, Whose, first, follows, given
 from reticent.gradients.following.places import Answer, Each, EveryExample, NotFollowed, Place, Sizes, alike, reordered
+from reticent.gradients.following.routing import by_expert
 from reticent.gradients.following.shapes import one_axis
 from reticent.gradients.following.tables import by_tables
 
@@ -186,6 +187,8 @@ def _sort(whose: Whose, args: Args, kwargs: Kwargs, result: object) -> Answer:
     axis = one_axis(positional[0] if positional else kwargs.get("dim", -1), tensor.dim())
     if place is None or axis != place.axis or not place.bound:
         return None if place is not None and axis == place.axis else place
+    if tensor.dim() == 1 and place.after > 1 and isinstance(result, tuple):
+        return by_expert(whose, place, args, kwargs, result)
     if tensor.dim() > 1 or not place.before == place.after == 1:
         raise NotFollowed("examples are sorted, each column apart")
     if isinstance(result, Tensor):

@@ -8,6 +8,8 @@ from typing import NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
+from reticent.gradients.following.routes import Routed
+
 
 class NotFollowed(Exception):  # noqa: N818 - not a mistake: the general path takes over
     """A function does something with the examples after which nobody knows whose is what.
@@ -84,7 +86,7 @@ class Each(NamedTuple):
 
 
 # None: nothing of the examples is in it.
-Where: TypeAlias = Place | Packed | EveryExample | Sizes | Lost | None
+Where: TypeAlias = Place | Packed | EveryExample | Sizes | Routed | Lost | None
 """Where the examples are in a tensor; None where it is nobody's."""
 Answer: TypeAlias = Where | Each
 

@@ -78,6 +78,10 @@ class Form(ABC):
     def keep(self, rows: Tensor) -> Form:
         """Leave out all examples but these."""
 
+    def held(self) -> int:
+        """Say how many bytes it keeps."""
+        return sum(value.nbytes for value in vars(self).values() if isinstance(value, Tensor))
+
     def added(self) -> Form:
         """Add up what an example consists of, so that no part of it is rounded into the sum with other examples."""
         return self

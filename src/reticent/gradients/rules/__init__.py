@@ -7,10 +7,21 @@ from reticent.gradients.rules import (
     broadcast,
     convolution,
     embedding,
+    experts,
     linear,
     normalisation,
     recurrent,
     steps,
 )
 
-__all__ = ["attention", "broadcast", "convolution", "embedding", "linear", "normalisation", "recurrent", "steps"]
+__all__ = [
+    "attention",
+    "broadcast",
+    "convolution",
+    "embedding",
+    "experts",
+    "linear",
+    "normalisation",
+    "recurrent",
+    "steps",
+]

@@ -266,7 +266,7 @@ def check(recipe: Recipe) -> None:
     if recipe.curve is not None and catalogue.find(recipe.method).kind == "defence":
         raise SettingError(f"{recipe.method} is not trained round by round: leave out curve")
     features = recipe.features or ""
-    if recipe.statistics_noise is not None and ("normalised" in features or "two-scales" in features):
+    if recipe.statistics_noise is not None and any(said in features for said in ("normalised", "two-scales", "photos")):
         raise SettingError(f"{features} is normalised already: take scattering with statistics_noise, or set centre")
     if recipe.statistics_noise is not None and "|" in features:
         raise SettingError("features side by side are scaled already: leave out statistics_noise, or set centre")

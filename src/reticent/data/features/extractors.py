@@ -21,8 +21,10 @@ from reticent.data.features.beside import beside
 from reticent.data.features.deskew import Deskew
 from reticent.data.features.hashing import PAIRS, WORDS, hashes, present
 from reticent.data.features.kept import kept
+from reticent.data.features.photographs import Photographs
 from reticent.data.features.pretrained import LITE0, LITE0_TRAINED_ON, efficientnet_lite0
 from reticent.data.features.scattering import Scattering
+from reticent.data.features.threads import threads_inside
 from reticent.data.features.two_scales import GROUPS, TwoScales
 from reticent.data.features.vectors import GLOVE_TRAINED_ON, MEANS, mean_vectors
 from reticent.data.loading.arrays import Array, fingerprint
@@ -33,8 +35,11 @@ Extractor = Callable[[Tensor], Tensor]
 Progress = Callable[[int, int], None]
 
 _BATCH = 64
+_OURS = Scattering | TwoScales | Photographs
+"""Known by their settings, and safe to run side by side."""
 NORMALISED = "scattering-normalised"
-NAMES = ("scattering", NORMALISED, "scattering-two-scales", "deskew", LITE0, WORDS, PAIRS, *MEANS)
+PHOTOS = "scattering-photos"
+NAMES = ("scattering", NORMALISED, "scattering-two-scales", PHOTOS, "deskew", LITE0, WORDS, PAIRS, *MEANS)
 
 
 def extract(
@@ -143,13 +148,15 @@ def _named(name: str, dataset: Dataset) -> Extractor:
         return efficientnet_lite0()
     if name == "deskew":
         return Deskew()
+    if name == PHOTOS:
+        return Photographs((dataset.inputs[0], dataset.inputs[1], dataset.inputs[2]))
     transform = Scattering if name == "scattering" else TwoScales
     return transform((dataset.inputs[1], dataset.inputs[2]))
 
 
 def _describe(extract: Extractor) -> str | None:
     """What identifies the extractor's answers: its settings and weights; None if that cannot be known."""
-    if isinstance(extract, Scattering | TwoScales):
+    if isinstance(extract, _OURS):
         return repr(extract)
     if isinstance(extract, nn.Module):
         weights = [f"{name}:{fingerprint(value.cpu().numpy())}" for name, value in extract.state_dict().items()]
@@ -224,17 +231,7 @@ def _fill(answers: Array, x: Tensor, extract: Extractor, told: _Counter) -> None
 
     # Batches side by side scale better than threads inside each small transform; a user's own extractor may not be
     # safe to run twice at once.
-    workers = torch.get_num_threads() if isinstance(extract, Scattering | TwoScales) else 1
-    with _threads_inside(1 if workers > 1 else torch.get_num_threads()), ThreadPoolExecutor(workers) as pool:
+    workers = torch.get_num_threads() if isinstance(extract, _OURS) else 1
+    with threads_inside(1 if workers > 1 else torch.get_num_threads()), ThreadPoolExecutor(workers) as pool:
         for rows in pool.map(work, range(0, len(x), _BATCH)):
             told.add(rows)
-
-
-@contextmanager
-def _threads_inside(count: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

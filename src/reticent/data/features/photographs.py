@@ -7,8 +7,6 @@ chance: their covariance whitens photographs too, and no photograph is looked at
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -22,12 +20,13 @@ from reticent.errors import DataError
 
 _OFFSET = 0.3  # of a path's usual value: below it the logarithm is nearly straight, so that noise is not blown up
 _FLOOR = 1e-3  # of the largest variance: what varies less is not blown up to the same length
+_LENGTH = 8.0  # of a row, as of hashed words: what the rule for the step is right for
 _TOGETHER = 64
 _SMALLEST = 16
 
 
 class Photographs:
-    """So many numbers for each image, of length sqrt(numbers): the same for an image and for its mirror image.
+    """So many numbers for each image, as a row of length 8: the same for an image and for its mirror image.
 
     What is known of synthetic images is made once, in a minute, and kept in the folder for caches.
 
@@ -50,13 +49,13 @@ class Photographs:
         self._usual, self._middle, self._whiten = known[0], known[1], known[2:].T.contiguous()
 
     def __repr__(self) -> str:
-        return f"Photographs({self.shape}, scales={self.scales}, numbers={self.numbers}, leaves={self.leaves})"
+        return f"Photographs({self.shape}, scales={self.scales}, numbers={self.numbers}, leaves={self.leaves}, length={_LENGTH:g})"
 
     @torch.no_grad()
     def __call__(self, images: Tensor) -> Tensor:
         """Features of a batch of images (N, C, H, W) with values between 0 and 1, each image by itself."""
         logarithms = self._logarithms(self._paths(images), self._usual)
-        return math.sqrt(self.numbers) * functional.normalize((logarithms - self._middle) @ self._whiten, dim=1)
+        return _LENGTH * functional.normalize((logarithms - self._middle) @ self._whiten, dim=1)
 
     def _paths(self, images: Tensor) -> Tensor:
         """Scattering of each opponent colour, of an image and its mirror on average: (N, colours, paths, H, W)."""

@@ -49,7 +49,8 @@ class Photographs:
         self._usual, self._middle, self._whiten = known[0], known[1], known[2:].T.contiguous()
 
     def __repr__(self) -> str:
-        return f"Photographs({self.shape}, scales={self.scales}, numbers={self.numbers}, leaves={self.leaves}, length={_LENGTH:g})"
+        made = f"scales={self.scales}, numbers={self.numbers}, leaves={self.leaves}, length={_LENGTH:g}"
+        return f"Photographs({self.shape}, {made})"
 
     @torch.no_grad()
     def __call__(self, images: Tensor) -> Tensor:

@@ -39,7 +39,7 @@ def paths(images: Tensor, scales: int, colours: str, mirror: bool) -> Tensor:
     transform = Scattering((32, 32), scales=scales)
     found = []
     for some in torch.split(images, 64):
-        turned = torch.einsum("ij,njhw->nihw", photographs.OPPONENT, some) if colours == "opponent" else some
+        turned = torch.einsum("ij,njhw->nihw", photographs.OPPONENT.float(), some) if colours == "opponent" else some
         both = (transform(turned) + transform(turned.flip(3))) / 2 if mirror else transform(turned)
         found.append(both.reshape(len(some), 3, -1, *both.shape[2:]))
     return torch.cat(found)
@@ -53,7 +53,7 @@ def rows(parts: list[Tensor], how: str) -> list[Tensor]:
         return [functional.group_norm(part.flatten(1, 2), 27).flatten(1) for part in parts]
     if how == "as they are":
         return [(part / usual).flatten(1) for part in parts]
-    logarithms = [((part[:, :, 1:] / usual[:, :, 1:]).clamp(min=0) + photographs._OFFSET).log() for part in parts]
+    logarithms = [((part[:, :, 1:] / usual[:, :, 1:]).clamp(min=0) + photographs.OFFSET).log() for part in parts]
     return [
         torch.cat([part[:, :, :1] / usual[:, :, :1], logs], 2).flatten(1)
         for part, logs in zip(parts, logarithms, strict=True)
@@ -77,11 +77,11 @@ def tried(scales: int, colours: str, mirror: bool, paths_as: str, whiten: bool, 
     examples = data.load("cifar10").train
     order = torch.randperm(len(examples), generator=torch.Generator().manual_seed(seed))
     learn, judge = order[:LEARN], order[LEARN : LEARN + JUDGE]
-    images = [examples.x[learn], examples.x[judge], dead_leaves(LEAVES, (3, 32, 32), seed=seed)]
+    images = [examples.x[learn], examples.x[judge], dead_leaves(LEAVES, (3, 32, 32), seed=seed).float()]
     x, others, leaves = rows([paths(some, scales, colours, mirror) for some in images], paths_as)
     middle = leaves.mean(0)
     if whiten:
-        turn = photographs._whitening(leaves - middle, NUMBERS)
+        turn = photographs.whitening(leaves - middle, NUMBERS)
     else:  # the same directions, each as long as it is
         turn = torch.linalg.svd(leaves - middle, full_matrices=False).Vh[:NUMBERS].T
     x, others = (functional.normalize((part - middle) @ turn, dim=1) for part in (x, others))

@@ -12,16 +12,20 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-OPPONENT = torch.tensor([[1.0, 1.0, 1.0], [1.0, 0.0, -1.0], [1.0, -2.0, 1.0]])
+OPPONENT = torch.tensor([[1.0, 1.0, 1.0], [1.0, 0.0, -1.0], [1.0, -2.0, 1.0]], dtype=torch.float64)
 OPPONENT /= OPPONENT.norm(dim=1, keepdim=True)
 """Brightness, red against blue, green against both: colours of photographs hardly depend on each other in these."""
-_SPREAD = torch.tensor([0.40, 0.12, 0.06])  # of brightness and of the two colours, on a scale from 0 to 1
+_SPREAD = torch.tensor(
+    [0.40, 0.12, 0.06], dtype=torch.float64
+)  # of brightness and of the two colours, on a scale from 0 to 1
 _LEAVES, _SMALLEST, _LARGEST, _MARGIN = 80, 1.5, 24.0, 8.0
 _TOGETHER = 32  # images: what they need stays in a processor's cache
 
 
 def dead_leaves(count: int, shape: tuple[int, int, int], *, seed: int = 0) -> Tensor:
     """So many synthetic images of 1 or 3 colours between 0 and 1.
+
+    In double precision and rounded to 256 shades, so that they are the same on every machine.
 
     >>> dead_leaves(2, (3, 32, 32)).shape
     torch.Size([2, 3, 32, 32])
@@ -33,26 +37,27 @@ def dead_leaves(count: int, shape: tuple[int, int, int], *, seed: int = 0) -> Te
 
 def _some(count: int, shape: tuple[int, int, int], generator: torch.Generator) -> Tensor:
     colours, height, width = shape
-    images = torch.zeros(count, 3, height, width)
+    images = torch.zeros(count, 3, height, width, dtype=torch.float64)
     free = torch.ones(count, 1, height, width, dtype=torch.bool)
     for number in range(_LEAVES):  # from front to back: a pixel keeps the first leaf that covers it
         inside, shade = _leaf(count, (height, width), generator)
         inside |= torch.tensor(number == _LEAVES - 1)  # the last is the ground
-        colour = torch.randn(count, 3, generator=generator) * _SPREAD @ OPPONENT + 0.5
+        colour = torch.randn(count, 3, generator=generator, dtype=torch.float64) * _SPREAD @ OPPONENT + 0.5
         images = torch.where(inside & free, colour[:, :, None, None] + shade, images)
         free &= ~inside
     blurred = _blur(images).clamp(0, 1)
-    return blurred if colours == 3 else blurred.mean(1, keepdim=True).expand(-1, colours, -1, -1)
+    seen = blurred if colours == 3 else blurred.mean(1, keepdim=True)
+    return (255 * seen).round() / 255
 
 
 def _leaf(count: int, shape: tuple[int, int], generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Where one leaf of each image is, and how much brighter or darker it gets along and across it."""
 
     def uniform() -> Tensor:
-        return torch.rand(count, 1, 1, 1, generator=generator)
+        return torch.rand(count, 1, 1, 1, generator=generator, dtype=torch.float64)
 
     def normal(spread: float) -> Tensor:
-        return spread * torch.randn(count, 1, 1, 1, generator=generator)
+        return spread * torch.randn(count, 1, 1, 1, generator=generator, dtype=torch.float64)
 
     few, many = _SMALLEST**-2, _LARGEST**-2
     size = (few - uniform() * (few - many)) ** -0.5
@@ -70,6 +75,6 @@ def _leaf(count: int, shape: tuple[int, int], generator: torch.Generator) -> tup
 
 def _blur(images: Tensor) -> Tensor:
     """A little, as a lens does."""
-    line = torch.tensor([0.15, 0.7, 0.15])
+    line = torch.tensor([0.15, 0.7, 0.15], dtype=torch.float64)
     kernel = (line[:, None] * line).expand(3, 1, 3, 3)
     return functional.conv2d(functional.pad(images, (1, 1, 1, 1), mode="reflect"), kernel, groups=3)

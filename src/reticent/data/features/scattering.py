@@ -1,4 +1,4 @@
-"""The 2-D scattering transform (Bruna and Mallat 2013) of orders 0 to 2, in batches, in float32.
+"""The 2-D scattering transform (Bruna and Mallat 2013) of orders 0 to 2, in batches.
 
 Filters multiply in frequency, where subsampling in space is folding; the last low-pass is a small matrix on each side,
 so that no transform back and forth is spent on it. One image's features depend on that image alone.
@@ -28,8 +28,8 @@ class Scattering:
     torch.Size([2, 243, 8, 8])
     """
 
-    def __init__(self, shape: tuple[int, int], *, scales: int = 2, angles: int = 8):
-        self.shape, self.scales, self.angles = shape, scales, angles
+    def __init__(self, shape: tuple[int, int], *, scales: int = 2, angles: int = 8, dtype: torch.dtype = torch.float32):
+        self.shape, self.scales, self.angles, self.dtype = shape, scales, angles, dtype
         cell = 2**scales
         self._padded = tuple((size // cell + 2) * cell for size in shape)
         margins = [padded - size for padded, size in zip(self._padded, shape, strict=True)]
@@ -49,7 +49,7 @@ class Scattering:
         """Features of a batch of images (N, C, H, W): N x C * channels x H / 2**scales x W / 2**scales."""
         if images.ndim != 4 or tuple(images.shape[2:]) != self.shape:
             raise DataError(f"expected images (N, C, {self.shape[0]}, {self.shape[1]}), got {tuple(images.shape)}")
-        planes = functional.pad(images.flatten(0, 1).float()[:, None], self._margins, mode="reflect")
+        planes = functional.pad(images.flatten(0, 1).to(self.dtype)[:, None], self._margins, mode="reflect")
         features = torch.cat([self._scatter(part) for part in torch.split(planes, _PLANES)])
         return features.reshape(len(images), -1, *features.shape[-2:])
 
@@ -89,14 +89,14 @@ class Scattering:
         turns = [coarsen(wavelet((height, width), scale, turn, self.angles), octave) for turn in range(self.angles)]
         # Folding averages the aliases; the mean's divisor goes into the filter.
         bank = np.stack(turns) / 4 ** (scale - octave)
-        return torch.from_numpy(bank.repeat(2, axis=-1)).float()
+        return torch.from_numpy(bank.repeat(2, axis=-1)).to(self.dtype)
 
     def _average(self, size: int, octave: int) -> Tensor:
         """The matrix that low-passes one axis (a circulant), keeps one value a cell and drops the padded cells."""
         kernel = np.real(np.fft.ifft(coarsen(low_pass(size, self.scales), octave)))
         circulant = np.stack([np.roll(kernel, shift) for shift in range(len(kernel))])
         kept = circulant[:: 2 ** (self.scales - octave)][1:-1]
-        return torch.from_numpy(kept).float()
+        return torch.from_numpy(kept).to(self.dtype)
 
 
 def _fold(spectrum: Tensor, filters: Tensor, factor: int) -> Tensor:

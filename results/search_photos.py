@@ -1,7 +1,7 @@
 """The search for CIFAR-10's features: `python results/search_photos.py` tries what `scattering-photos` is made of.
 
-Every line leaves one part of it out, or does it otherwise. 8,000 training images learn (least squares, no privacy, the
-best of four penalties) and 4,000 others judge, never test images; search-photos.log has what was seen.
+Every line leaves one part of it out, or does it otherwise. 6,000 training images learn (least squares, no privacy, the
+best of four penalties) and 3,000 others judge, never test images; search-photos.log has what was seen.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from reticent.data.features.leaves import dead_leaves
 from reticent.data.features.scattering import Scattering
 
 LOG = Path(__file__).with_name("search-photos.log")
-LEARN, JUDGE, LEAVES, NUMBERS = 8000, 4000, 2500, 1500
+LEARN, JUDGE, LEAVES, NUMBERS = 6000, 3000, 2000, 1200
 PENALTIES = (0.1, 0.3, 1.0, 3.0)
 USUAL = {"scales": 3, "colours": "opponent", "mirror": True, "paths": "logarithms", "whiten": True, "seed": 0}
 TRIED: list[dict[str, object]] = [

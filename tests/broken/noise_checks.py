@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import numpy as np
 import torch
@@ -15,6 +17,7 @@ from reticent.accounting import Gaussian, Ledger, Planned
 from reticent.errors import ReticentError
 from reticent.gradients.forms.outer import Outer
 from reticent.inside import Everyone, GaussianNoise, Randomness, RoundSettings, Sealed, Vault, as_store
+from reticent.inside import lattice as lattices
 from reticent.inside.kept import LEAST, Pages
 from reticent.inside.lattice import BLOCK, Lattice, _scratch
 from reticent.inside.normals import _radii
@@ -77,6 +80,19 @@ def noise_does_not_depend_on_the_threads() -> None:
     finally:
         torch.set_num_threads(threads)
     assert (alone[-7:] != 0).all(), "the last block has no noise"
+
+
+def threads_have_memory_of_their_own() -> None:
+    """Two threads that are there at the same time work on nothing in common, whoever of them is quicker."""
+    both = Barrier(2)
+
+    def buffers(_: int) -> tuple[np.ndarray, ...]:
+        both.wait(timeout=60)
+        return tuple(lattices._scratch(BLOCK))
+
+    with ThreadPoolExecutor(2) as pool:
+        one, two = pool.map(buffers, range(2))
+    assert not any(np.shares_memory(mine, yours) for mine, yours in zip(one, two, strict=True))
 
 
 def pairs_and_parts_are_independent() -> None:
@@ -223,6 +239,7 @@ CHECKS: list[Callable[[], None]] = [
     streams_cannot_be_computed_back,
     blocks_have_noise_of_their_own,
     noise_does_not_depend_on_the_threads,
+    threads_have_memory_of_their_own,
     pairs_and_parts_are_independent,
     small_words_go_on_in_others,
     noise_of_a_device_is_of_each_place,

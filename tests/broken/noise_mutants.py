@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from contextlib import nullcontext
 from functools import partial
 from typing import Any
@@ -81,16 +80,10 @@ def a_block_is_left_to_nobody(right: Any) -> Any:
     return lambda count, act: right(max(1, count - 1), act)
 
 
-@mutant(lattice, "_scratch", checks.noise_does_not_depend_on_the_threads)
+@mutant(lattice, "_scratch", checks.threads_have_memory_of_their_own)
 def threads_share_their_buffers(right: Any) -> Any:
     kept: dict[int, Any] = {}
-
-    def scratch(size: int) -> Any:
-        found = kept.setdefault(size, right(size))
-        time.sleep(0.01)  # as a busy machine would have it: others are at work with it meanwhile
-        return found
-
-    return scratch
+    return lambda size: kept.setdefault(size, right(size))
 
 
 @mutant(normals, "_radii", checks.pairs_and_parts_are_independent)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from reticent.data.features.beside import LENGTH
 from reticent.data.features.kept import kept
 from reticent.data.features.leaves import OPPONENT, dead_leaves
 from reticent.data.features.scattering import Scattering
@@ -20,7 +21,6 @@ from reticent.errors import DataError
 
 OFFSET = 0.3  # of a path's usual value: below it the logarithm is nearly straight, so that noise is not blown up
 _FLOOR = 1e-3  # of the largest variance: what varies less is not blown up to the same length
-_LENGTH = 8.0  # of a row, as of hashed words: what the rule for the step is right for
 _TOGETHER = 64
 _SMALLEST, _LARGEST = 16, 64  # pixels: beyond, coordinates would no longer fit into memory
 _ROUNDING = 1e-9  # of the largest variance
@@ -49,19 +49,19 @@ class Photographs:
         self._scattering = Scattering(shape[1:], scales=scales)
         coordinates = _paths(torch.zeros(1, *shape), self._scattering).flatten(1).shape[1]
         self.numbers = min(numbers, coordinates, leaves - 1)
-        made = f"{_VERSION} {shape} {scales} {self.numbers} {leaves}"
-        known = kept(made, (self.numbers + 2, coordinates), self._learn, lambda: None)
+        settings = f"Photographs({shape}, scales={scales}, numbers={self.numbers}, leaves={leaves}), version {_VERSION}"
+        known = kept(settings, (self.numbers + 2, coordinates), self._learn, lambda: None)
         self._usual, self._middle, self._whiten = known[0], known[1], known[2:].T.contiguous()
-        self._made = f"{made} {fingerprint(known.numpy())}"
+        self._made = f"{settings}, {fingerprint(known.numpy())}"
 
     def __repr__(self) -> str:
-        return f"Photographs({self._made})"
+        return self._made  # with what was found: rows are kept under it
 
     @torch.no_grad()
     def __call__(self, images: Tensor) -> Tensor:
         """Features of a batch of images (N, C, H, W) with values between 0 and 1, each image by itself."""
         logarithms = _logarithms(_paths(images, self._scattering), self._usual)
-        return _LENGTH * functional.normalize((logarithms - self._middle) @ self._whiten, dim=1)
+        return LENGTH * functional.normalize((logarithms - self._middle) @ self._whiten, dim=1)
 
     @torch.no_grad()
     def _learn(self, answers: Array) -> None:

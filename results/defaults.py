@@ -39,7 +39,7 @@ CELLS = {
         Recipe(data="mnist", features="deskew+scattering-normalised", epsilon=3.0), 10_000, (0.5, 1.0, 2.0), (1.0,)
     ),
     "fashion-mnist": Cell(
-        Recipe(data="fashion-mnist", features="scattering-normalised", epsilon=3.0), 10_000, (0.5, 1.0, 2.0), (1.0,)
+        Recipe(data="fashion-mnist", features="scattering-whitened", epsilon=3.0), 10_000, (0.5, 1.0, 2.0), (1.0,)
     ),
     "imdb": Cell(Recipe(data="imdb", epsilon=3.0), 5000, (0.5, 1.0, 2.0), (1.0,)),
 }

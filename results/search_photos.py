@@ -14,9 +14,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from reticent import data
-from reticent.data.features import photographs
-from reticent.data.features.leaves import dead_leaves
+from reticent.data.features.leaves import OPPONENT, dead_leaves
 from reticent.data.features.scattering import Scattering
+from reticent.data.features.whitened import OFFSET, whitening
 
 LOG = Path(__file__).with_name("search-photos.log")
 LEARN, JUDGE, LEAVES, NUMBERS = 6000, 3000, 2000, 1200
@@ -39,7 +39,7 @@ def paths(images: Tensor, scales: int, colours: str, mirror: bool) -> Tensor:
     transform = Scattering((32, 32), scales=scales)
     found = []
     for some in torch.split(images, 64):
-        turned = torch.einsum("ij,njhw->nihw", photographs.OPPONENT.float(), some) if colours == "opponent" else some
+        turned = torch.einsum("ij,njhw->nihw", OPPONENT.float(), some) if colours == "opponent" else some
         both = (transform(turned) + transform(turned.flip(3))) / 2 if mirror else transform(turned)
         found.append(both.reshape(len(some), 3, -1, *both.shape[2:]))
     return torch.cat(found)
@@ -53,7 +53,7 @@ def rows(parts: list[Tensor], how: str) -> list[Tensor]:
         return [functional.group_norm(part.flatten(1, 2), 27).flatten(1) for part in parts]
     if how == "as they are":
         return [(part / usual).flatten(1) for part in parts]
-    logarithms = [((part[:, :, 1:] / usual[:, :, 1:]).clamp(min=0) + photographs.OFFSET).log() for part in parts]
+    logarithms = [((part[:, :, 1:] / usual[:, :, 1:]).clamp(min=0) + OFFSET).log() for part in parts]
     return [
         torch.cat([part[:, :, :1] / usual[:, :, :1], logs], 2).flatten(1)
         for part, logs in zip(parts, logarithms, strict=True)
@@ -81,7 +81,7 @@ def tried(scales: int, colours: str, mirror: bool, paths_as: str, whiten: bool, 
     x, others, leaves = rows([paths(some, scales, colours, mirror) for some in images], paths_as)
     middle = leaves.mean(0)
     if whiten:
-        turn = photographs.whitening(leaves - middle, NUMBERS)
+        turn = whitening(leaves - middle, NUMBERS)
     else:  # the same directions, each as long as it is
         turn = torch.linalg.svd(leaves - middle, full_matrices=False).Vh[:NUMBERS].T
     x, others = (functional.normalize((part - middle) @ turn, dim=1) for part in (x, others))

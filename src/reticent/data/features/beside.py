@@ -16,8 +16,8 @@ from reticent.data.loading.arrays import Array, fingerprint
 from reticent.errors import DataError
 
 LENGTH = 8.0
-"""Of every joined row, as of rows of hashed words and of photographs: public, and such that the rule's step is right,
-so that no feature drowns another by its units."""
+"""Of every joined row, as of rows of hashed words and of whitened scattering: public, and such that the rule's step is
+right, so that no feature drowns another by its units."""
 
 _ROWS = 1024
 

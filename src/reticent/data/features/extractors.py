@@ -21,12 +21,12 @@ from reticent.data.features.beside import beside
 from reticent.data.features.deskew import Deskew
 from reticent.data.features.hashing import PAIRS, WORDS, hashes, present
 from reticent.data.features.kept import kept
-from reticent.data.features.photographs import Photographs
 from reticent.data.features.pretrained import LITE0, LITE0_TRAINED_ON, efficientnet_lite0
 from reticent.data.features.scattering import Scattering
 from reticent.data.features.threads import threads_inside
 from reticent.data.features.two_scales import GROUPS, TwoScales
 from reticent.data.features.vectors import GLOVE_TRAINED_ON, MEANS, mean_vectors
+from reticent.data.features.whitened import Whitened, photographs
 from reticent.data.loading.arrays import Array, fingerprint
 from reticent.data.texts import Texts, as_texts
 from reticent.errors import DataError, ModelError, UnknownName
@@ -35,11 +35,12 @@ Extractor = Callable[[Tensor], Tensor]
 Progress = Callable[[int, int], None]
 
 _BATCH = 64
-_OURS = Scattering | TwoScales | Photographs
+_OURS = Scattering | TwoScales | Whitened
 """Known by their settings, and safe to run side by side."""
 NORMALISED = "scattering-normalised"
 PHOTOS = "scattering-photos"
-NAMES = ("scattering", NORMALISED, "scattering-two-scales", PHOTOS, "deskew", LITE0, WORDS, PAIRS, *MEANS)
+WHITENED = "scattering-whitened"
+NAMES = ("scattering", NORMALISED, "scattering-two-scales", WHITENED, PHOTOS, "deskew", LITE0, WORDS, PAIRS, *MEANS)
 
 
 def extract(
@@ -148,10 +149,10 @@ def _named(name: str, dataset: Dataset) -> Extractor:
         return efficientnet_lite0()
     if name == "deskew":
         return Deskew()
-    if name == PHOTOS:
-        return Photographs((dataset.inputs[0], dataset.inputs[1], dataset.inputs[2]))
-    transform = Scattering if name == "scattering" else TwoScales
-    return transform((dataset.inputs[1], dataset.inputs[2]))
+    colours, height, width = dataset.inputs
+    if name in (PHOTOS, WHITENED):
+        return (photographs if name == PHOTOS else Whitened)((colours, height, width))
+    return (Scattering if name == "scattering" else TwoScales)((height, width))
 
 
 def _describe(extract: Extractor) -> str | None:

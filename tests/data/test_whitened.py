@@ -1,17 +1,17 @@
-"""Scattering for photographs: whitened by synthetic images alone, the same for a mirror image, made once."""
+"""Whitened scattering: by synthetic images alone, the same for a mirror image where that is asked for, made once."""
 
 import pytest
 import torch
 
 from reticent import data
-from reticent.data.features import photographs
+from reticent.data.features import whitened
 from reticent.data.features.leaves import dead_leaves
-from reticent.data.features.photographs import Photographs, whitening
 from reticent.data.features.threads import threads_inside
+from reticent.data.features.whitened import Whitened, photographs, whitening
 from reticent.errors import DataError, SettingError
 from reticent.experiments.recipe import Recipe, check
 
-SMALL = {"scales": 2, "numbers": 40, "leaves": 120}
+SMALL = {"scales": (2,), "mirror": True, "numbers": 40, "leaves": 120}
 
 
 @pytest.fixture
@@ -44,29 +44,48 @@ def test_neighbouring_pixels_of_leaves_are_alike_as_in_photographs():
 
 
 def test_a_mirror_image_has_the_same_features(cache, images):
-    transform = Photographs((3, 16, 16), **SMALL)
+    transform = Whitened((3, 16, 16), **SMALL)
     torch.testing.assert_close(transform(images.flip(3)), transform(images), rtol=0, atol=1e-4)
     assert (transform(images.flip(2)) - transform(images)).abs().max() > 0.1, "upside down is another image"
 
 
+def test_without_mirrors_an_image_and_its_mirror_image_differ(cache, images):
+    transform = Whitened((3, 16, 16), **SMALL | {"mirror": False})
+    assert (transform(images.flip(3)) - transform(images)).abs().max() > 0.1
+
+
+def test_scales_stand_side_by_side_each_in_its_own_units(cache, images):
+    both = Whitened((3, 16, 16), **SMALL | {"scales": (2, 1)})
+    alone = [Whitened((3, 16, 16), **SMALL | {"scales": (scale,)}) for scale in (2, 1)]
+    torch.testing.assert_close(both._usual, torch.cat([one._usual for one in alone]), rtol=1e-5, atol=0)
+    torch.testing.assert_close(both._middle, torch.cat([one._middle for one in alone]), rtol=1e-5, atol=1e-5)
+
+
+def test_photographs_may_face_either_way(monkeypatch):
+    asked = []
+    monkeypatch.setattr(whitened.Whitened, "__init__", lambda self, shape, **how: asked.append((shape, how)))
+    photographs((3, 32, 32))
+    assert asked == [((3, 32, 32), {"scales": (3,), "mirror": True})]
+
+
 def test_one_image_by_itself_has_the_same_features_and_all_the_same_length(cache, images):
-    transform = Photographs((3, 16, 16), **SMALL)
+    transform = Whitened((3, 16, 16), **SMALL)
     torch.testing.assert_close(transform(images[3:4])[0], transform(images)[3], rtol=0, atol=1e-4)
     torch.testing.assert_close(transform(images).norm(dim=1), torch.full((30,), 8.0))
 
 
 def test_no_direction_of_new_synthetic_images_drowns_the_others(cache):
-    transform = Photographs((3, 16, 16), scales=2, numbers=40, leaves=600)
+    transform = Whitened((3, 16, 16), scales=(2,), mirror=True, numbers=40, leaves=600)
     white = transform(dead_leaves(300, (3, 16, 16), seed=2)).var(0)
-    paths = photographs._paths(dead_leaves(300, (3, 16, 16), seed=2), transform._scattering).flatten(1)
+    paths = transform._paths(dead_leaves(300, (3, 16, 16), seed=2), transform._transforms)[0].flatten(1)
     plain = torch.linalg.svdvals(paths - paths.mean(0)).square()
     assert white.max() / white.sum() < 0.1 < 0.4 < plain.max() / plain.sum()
 
 
 def test_what_is_known_of_leaves_is_made_once(cache, images, monkeypatch):
-    before = Photographs((3, 16, 16), **SMALL)(images)
-    monkeypatch.setattr(photographs, "dead_leaves", None)  # would fail if it were asked
-    assert Photographs((3, 16, 16), **SMALL)(images).equal(before)
+    before = Whitened((3, 16, 16), **SMALL)(images)
+    monkeypatch.setattr(whitened, "dead_leaves", None)  # would fail if it were asked
+    assert Whitened((3, 16, 16), **SMALL)(images).equal(before)
 
 
 def test_who_learns_of_leaves_again_elsewhere_has_the_same_features(images, tmp_path, monkeypatch):
@@ -75,7 +94,7 @@ def test_who_learns_of_leaves_again_elsewhere_has_the_same_features(images, tmp_
     for threads in (1, 2):
         monkeypatch.setenv("RETICENT_CACHE", str(tmp_path / str(threads)))
         with threads_inside(threads):
-            found.append(Photographs((3, 16, 16), scales=2, numbers=100, leaves=120)(images))
+            found.append(Whitened((3, 16, 16), scales=(2,), numbers=100, leaves=120)(images))
     torch.testing.assert_close(*found, rtol=0, atol=1e-3)
 
 
@@ -88,7 +107,7 @@ def test_small_changes_of_rows_are_small_changes_of_directions():
 
 def test_rounding_gets_no_length(cache):
     """Of few coordinates no more directions are taken than there are."""
-    transform = Photographs((1, 16, 16), scales=2, numbers=3000, leaves=150)
+    transform = Whitened((1, 16, 16), scales=(2,), numbers=3000, leaves=150)
     assert transform.numbers == 149
     few = (
         torch.randn(50, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) @ torch.eye(3, 20).double()
@@ -99,21 +118,22 @@ def test_rounding_gets_no_length(cache):
 
 def test_rows_are_kept_under_what_they_were_made_with(tmp_path, monkeypatch):
     monkeypatch.setenv("RETICENT_CACHE", str(tmp_path))
-    before = repr(Photographs((3, 16, 16), **SMALL))
+    before = repr(Whitened((3, 16, 16), **SMALL))
     monkeypatch.setenv("RETICENT_CACHE", str(tmp_path / "elsewhere"))
-    monkeypatch.setattr(photographs, "OFFSET", 0.5)
-    assert repr(Photographs((3, 16, 16), **SMALL)) != before
+    monkeypatch.setattr(whitened, "OFFSET", 0.5)
+    assert repr(Whitened((3, 16, 16), **SMALL)) != before
 
 
 def test_images_that_do_not_fit_are_told():
     with pytest.raises(DataError, match="1 or 3 colours"):
-        Photographs((2, 32, 32))
+        Whitened((2, 32, 32))
     with pytest.raises(DataError, match="16 to 64 pixels"):
         data.extract(data.load("digits"), "scattering-photos")
     with pytest.raises(DataError, match="16 to 64 pixels"):
-        Photographs((3, 224, 224))
+        Whitened((3, 224, 224))
 
 
-def test_they_are_normalised_already():
+@pytest.mark.parametrize("features", ["scattering-photos", "scattering-whitened"])
+def test_they_are_normalised_already(features):
     with pytest.raises(SettingError, match="normalised already"):
-        check(Recipe(data="cifar10", features="scattering-photos", statistics_noise=8.0).filled())
+        check(Recipe(data="cifar10", features=features, statistics_noise=8.0).filled())

@@ -6,12 +6,13 @@ import torch
 from reticent import data
 from reticent.data.features import whitened
 from reticent.data.features.leaves import dead_leaves
+from reticent.data.features.strokes import strokes
 from reticent.data.features.threads import threads_inside
-from reticent.data.features.whitened import Whitened, photographs, whitening
+from reticent.data.features.whitened import Whitened, photographs, whitening, writing
 from reticent.errors import DataError, SettingError
 from reticent.experiments.recipe import Recipe, check
 
-SMALL = {"scales": (2,), "mirror": True, "numbers": 40, "leaves": 120}
+SMALL = {"scales": (2,), "mirror": True, "numbers": 40, "synthetic": 120}
 
 
 @pytest.fixture
@@ -61,11 +62,48 @@ def test_scales_stand_side_by_side_each_in_its_own_units(cache, images):
     torch.testing.assert_close(both._middle, torch.cat([one._middle for one in alone]), rtol=1e-5, atol=1e-5)
 
 
-def test_photographs_may_face_either_way(monkeypatch):
+def test_photographs_may_face_either_way_and_writing_may_not(monkeypatch):
     asked = []
     monkeypatch.setattr(whitened.Whitened, "__init__", lambda self, shape, **how: asked.append((shape, how)))
     photographs((3, 32, 32))
-    assert asked == [((3, 32, 32), {"scales": (3,), "mirror": True})]
+    writing((1, 28, 28))
+    assert asked == [
+        ((3, 32, 32), {"scales": (3,), "mirror": True}),
+        ((1, 28, 28), {"scales": (2,), "like": "strokes"}),
+    ]
+
+
+def test_strokes_are_made_by_chance_and_the_same_again():
+    some = strokes(40, (1, 28, 28))
+    assert some.equal(strokes(40, (1, 28, 28)))
+    assert not some.equal(strokes(40, (1, 28, 28), seed=1))
+    assert (some.min(), some.max()) == (0, 1)
+    assert 0.02 < some.mean((1, 2, 3)).min() < some.mean((1, 2, 3)).max() < 0.5, "none is empty or full"
+
+
+@pytest.mark.parametrize("shape", [(28, 28), (16, 24), (64, 64)])
+def test_strokes_stay_in_the_middle_whatever_the_size(shape):
+    some = strokes(60, (1, *shape))
+    assert some.shape == (60, 1, *shape)
+    rows, columns = (torch.arange(side) - (side - 1) / 2 for side in shape)
+    ink = some[:, 0] / some.sum((2, 3), keepdim=True)[:, 0]
+    for middle, side in ((ink.sum(2) @ rows.double(), shape[0]), (ink.sum(1) @ columns.double(), shape[1])):
+        assert middle.mean().abs() < 0.03 * side
+        assert middle.abs().max() < 0.25 * side
+
+
+def test_strokes_have_one_colour():
+    with pytest.raises(DataError, match="one colour"):
+        Whitened((3, 16, 16), **SMALL | {"like": "strokes"})
+    colours = data.Examples(torch.rand(2, 3, 16, 16), torch.zeros(2, dtype=torch.int64))
+    with pytest.raises(DataError, match="one colour"):
+        data.extract(data.Dataset("colours", colours, None, 2, ""), "scattering-strokes")
+
+
+def test_what_images_are_like_decides_the_directions(cache):
+    images = strokes(30, (1, 16, 16), seed=1).float()
+    leaves, pen = (Whitened((1, 16, 16), **SMALL | {"like": like})(images) for like in ("leaves", "strokes"))
+    assert (leaves - pen).abs().max() > 0.1
 
 
 def test_one_image_by_itself_has_the_same_features_and_all_the_same_length(cache, images):
@@ -75,7 +113,7 @@ def test_one_image_by_itself_has_the_same_features_and_all_the_same_length(cache
 
 
 def test_no_direction_of_new_synthetic_images_drowns_the_others(cache):
-    transform = Whitened((3, 16, 16), scales=(2,), mirror=True, numbers=40, leaves=600)
+    transform = Whitened((3, 16, 16), scales=(2,), mirror=True, numbers=40, synthetic=600)
     white = transform(dead_leaves(300, (3, 16, 16), seed=2)).var(0)
     paths = transform._paths(dead_leaves(300, (3, 16, 16), seed=2), transform._transforms)[0].flatten(1)
     plain = torch.linalg.svdvals(paths - paths.mean(0)).square()
@@ -84,7 +122,7 @@ def test_no_direction_of_new_synthetic_images_drowns_the_others(cache):
 
 def test_what_is_known_of_leaves_is_made_once(cache, images, monkeypatch):
     before = Whitened((3, 16, 16), **SMALL)(images)
-    monkeypatch.setattr(whitened, "dead_leaves", None)  # would fail if it were asked
+    monkeypatch.setitem(whitened.SYNTHETIC, "leaves", None)  # would fail if it were asked
     assert Whitened((3, 16, 16), **SMALL)(images).equal(before)
 
 
@@ -94,7 +132,7 @@ def test_who_learns_of_leaves_again_elsewhere_has_the_same_features(images, tmp_
     for threads in (1, 2):
         monkeypatch.setenv("RETICENT_CACHE", str(tmp_path / str(threads)))
         with threads_inside(threads):
-            found.append(Whitened((3, 16, 16), scales=(2,), numbers=100, leaves=120)(images))
+            found.append(Whitened((3, 16, 16), scales=(2,), numbers=100, synthetic=120)(images))
     torch.testing.assert_close(*found, rtol=0, atol=1e-3)
 
 
@@ -107,7 +145,7 @@ def test_small_changes_of_rows_are_small_changes_of_directions():
 
 def test_rounding_gets_no_length(cache):
     """Of few coordinates no more directions are taken than there are."""
-    transform = Whitened((1, 16, 16), scales=(2,), numbers=3000, leaves=150)
+    transform = Whitened((1, 16, 16), scales=(2,), numbers=3000, synthetic=150)
     assert transform.numbers == 149
     few = (
         torch.randn(50, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) @ torch.eye(3, 20).double()
@@ -133,7 +171,7 @@ def test_images_that_do_not_fit_are_told():
         Whitened((3, 224, 224))
 
 
-@pytest.mark.parametrize("features", ["scattering-photos", "scattering-whitened"])
+@pytest.mark.parametrize("features", ["scattering-photos", "scattering-whitened", "scattering-strokes"])
 def test_they_are_normalised_already(features):
     with pytest.raises(SettingError, match="normalised already"):
         check(Recipe(data="cifar10", features=features, statistics_noise=8.0).filled())

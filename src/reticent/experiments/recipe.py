@@ -20,7 +20,7 @@ from reticent.experiments.factories import find_factory, is_factory
 from reticent.inside.views import Views
 from reticent.reading import read_toml
 
-_NORMALISED = ("normalised", "two-scales", "whitened", "photos")  # so are features with such names
+_NORMALISED = ("normalised", "two-scales", "whitened", "photos", "strokes")  # so are features with such names
 _ABOVE_ZERO = (
     "epsilon",
     "claimed_epsilon",

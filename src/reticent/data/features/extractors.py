@@ -26,7 +26,7 @@ from reticent.data.features.scattering import Scattering
 from reticent.data.features.threads import threads_inside
 from reticent.data.features.two_scales import GROUPS, TwoScales
 from reticent.data.features.vectors import GLOVE_TRAINED_ON, MEANS, mean_vectors
-from reticent.data.features.whitened import Whitened, photographs
+from reticent.data.features.whitened import Whitened, photographs, writing
 from reticent.data.loading.arrays import Array, fingerprint
 from reticent.data.texts import Texts, as_texts
 from reticent.errors import DataError, ModelError, UnknownName
@@ -38,9 +38,8 @@ _BATCH = 64
 _OURS = Scattering | TwoScales | Whitened
 """Known by their settings, and safe to run side by side."""
 NORMALISED = "scattering-normalised"
-PHOTOS = "scattering-photos"
-WHITENED = "scattering-whitened"
-NAMES = ("scattering", NORMALISED, "scattering-two-scales", WHITENED, PHOTOS, "deskew", LITE0, WORDS, PAIRS, *MEANS)
+WHITENED = {"scattering-whitened": Whitened, "scattering-photos": photographs, "scattering-strokes": writing}
+NAMES = ("scattering", NORMALISED, "scattering-two-scales", *WHITENED, "deskew", LITE0, WORDS, PAIRS, *MEANS)
 
 
 def extract(
@@ -150,8 +149,8 @@ def _named(name: str, dataset: Dataset) -> Extractor:
     if name == "deskew":
         return Deskew()
     colours, height, width = dataset.inputs
-    if name in (PHOTOS, WHITENED):
-        return (photographs if name == PHOTOS else Whitened)((colours, height, width))
+    if name in WHITENED:
+        return WHITENED[name]((colours, height, width))
     return (Scattering if name == "scattering" else TwoScales)((height, width))
 
 

@@ -1,8 +1,8 @@
 """Whitened scattering: logarithms of it, in colours as eyes have them, whitened as synthetic images are.
 
 A linear model under noise wants few numbers, none of which drowns the others. Scattering is far from that: brightness
-and contrast fill most of its length. What fills it is much the same in dead leaves, which are made by chance: their
-covariance whitens other images too, and none of those is looked at for it.
+and contrast fill most of its length. What fills it is much the same in images that are made by chance: their covariance
+whitens other images too, and none of those is looked at for it. Dead leaves look like photographs, strokes like digits.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from reticent.data.features.beside import LENGTH
 from reticent.data.features.kept import kept
 from reticent.data.features.leaves import OPPONENT, dead_leaves
 from reticent.data.features.scattering import Scattering
+from reticent.data.features.strokes import strokes
 from reticent.data.features.threads import threads_inside
 from reticent.data.loading.arrays import Array, fingerprint
 from reticent.errors import DataError
@@ -26,17 +27,18 @@ _FLOOR = 1e-3  # of the largest variance: what varies less is not blown up to th
 _TOGETHER = 64
 _SMALLEST, _LARGEST = 16, 64  # pixels: beyond, coordinates would no longer fit into memory
 _ROUNDING = 1e-9  # of the largest variance
-_VERSION = 1  # part of the name of what is kept: raise it when leaves, paths or constants change
+_VERSION = 1  # part of the name of what is kept: raise it when synthetic images, paths or constants change
+SYNTHETIC = {"leaves": dead_leaves, "strokes": strokes}
 
 
 class Whitened:
     """So many numbers for each image, as a row of length 8, of scattering over so many octaves or over several beside.
 
     With `mirror` an image and its mirror image have the same. There are `numbers` of them, or as many as there are
-    coordinates or leaves to tell apart. What is known of synthetic images is made once, in minutes, and kept in the
+    coordinates or synthetic images to tell apart. What is known of those is made once, in minutes, and kept in the
     folder for caches.
 
-    >>> Whitened((3, 16, 16), scales=(2,), numbers=20, leaves=40)(torch.rand(2, 3, 16, 16)).shape
+    >>> Whitened((3, 16, 16), scales=(2,), numbers=20, synthetic=40)(torch.rand(2, 3, 16, 16)).shape
     torch.Size([2, 20])
     """
 
@@ -46,8 +48,9 @@ class Whitened:
         *,
         scales: tuple[int, ...] = (2, 1),
         mirror: bool = False,
+        like: str = "leaves",
         numbers: int = 3000,
-        leaves: int = 4000,
+        synthetic: int = 4000,
     ):
         if shape[0] not in (1, 3):
             raise DataError(f"whitened scattering needs images of 1 or 3 colours, not {shape[0]}")
@@ -56,13 +59,14 @@ class Whitened:
                 f"whitened scattering needs images of {_SMALLEST} to {_LARGEST} pixels on each side, not {shape[1:]}: "
                 "resize them, or take scattering-normalised"
             )
-        self.shape, self.scales, self.mirror, self.leaves = shape, scales, mirror, leaves
+        self.shape, self.scales, self.mirror = shape, scales, mirror
+        self.like, self.synthetic = like, synthetic
         self._transforms = [Scattering(shape[1:], scales=scale) for scale in scales]
         coordinates = sum(part[0].numel() for part in self._paths(torch.zeros(1, *shape), self._transforms))
-        self.numbers = min(numbers, coordinates, leaves - 1)
+        self.numbers = min(numbers, coordinates, synthetic - 1)
         settings = (
-            f"Whitened({shape}, scales={scales}, mirror={mirror}, numbers={self.numbers}, leaves={leaves}), "
-            f"version {_VERSION}"
+            f"Whitened({shape}, scales={scales}, mirror={mirror}, like={like}, numbers={self.numbers}, "
+            f"synthetic={synthetic}), version {_VERSION}"
         )
         known = kept(settings, (self.numbers + 2, coordinates), self._learn, lambda: None)
         self._usual, self._middle, self._whiten = known[0], known[1], known[2:].T.contiguous()
@@ -86,7 +90,7 @@ class Whitened:
         """
         with threads_inside(1):
             exact = [Scattering(self.shape[1:], scales=scale, dtype=torch.float64) for scale in self.scales]
-            images = torch.split(dead_leaves(self.leaves, self.shape), _TOGETHER)
+            images = torch.split(SYNTHETIC[self.like](self.synthetic, self.shape), _TOGETHER)
             some = zip(*(self._paths(batch, exact) for batch in images), strict=True)
             paths = [torch.cat(part) for part in some]
         usual = torch.cat([_usual(part) for part in paths])
@@ -112,6 +116,11 @@ def photographs(shape: tuple[int, int, int]) -> Whitened:
     return Whitened(shape, scales=(3,), mirror=True)
 
 
+def writing(shape: tuple[int, int, int]) -> Whitened:
+    """For digits and letters, straightened before: two octaves, whitened as pen strokes are."""
+    return Whitened(shape, scales=(2,), like="strokes")
+
+
 def _usual(paths: Tensor) -> Tensor:
     """How large each path is on average, of order 0 how much it varies, as one number for each coordinate."""
     usual = paths.abs().mean((0, 3, 4), keepdim=True)[0]
@@ -122,7 +131,8 @@ def _usual(paths: Tensor) -> Tensor:
 def _logarithms(parts: Sequence[Tensor], usual: Tensor) -> Tensor:
     """Every path in its usual values, logarithms of all but order 0, which may be below zero: (N, coordinates)."""
     rows = []
-    for paths, units in zip(parts, usual.split([part[0].numel() for part in parts]), strict=True):
+    units_of = torch.split(usual, [part[0].numel() for part in parts])
+    for paths, units in zip(parts, units_of, strict=True):
         scaled = paths / units.reshape(paths.shape[1:])
         rows.append(torch.cat([scaled[:, :, :1], (scaled[:, :, 1:].clamp(min=0) + OFFSET).log()], 2).flatten(1))
     return torch.cat(rows, 1)

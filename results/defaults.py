@@ -36,7 +36,7 @@ CELLS = {
     "digits": Cell(Recipe(data="digits", epsilon=3.0), 287),
     "location30": Cell(Recipe(data="location30", epsilon=3.0), 801),
     "mnist": Cell(
-        Recipe(data="mnist", features="deskew+scattering-normalised", epsilon=3.0), 10_000, (0.5, 1.0, 2.0), (1.0,)
+        Recipe(data="mnist", features="deskew+scattering-strokes", epsilon=3.0), 10_000, (0.5, 1.0, 2.0), (1.0,)
     ),
     "fashion-mnist": Cell(
         Recipe(data="fashion-mnist", features="scattering-whitened", epsilon=3.0), 10_000, (0.5, 1.0, 2.0), (1.0,)

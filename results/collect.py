@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from statistics import fmean
@@ -108,16 +108,20 @@ def _collect_defaults(folder: Path) -> None:
     records = [json.loads(path.read_text()) for cell in whole for path in sorted(cell.glob("runs/*/record.json"))]
     shown = [record for record in records if record["status"] == "done" and record["label"] != "search"]
     if shown:
-        _keep("defaults", [{"command": trained_by(record["recipe"])} | slim(record) for record in shown])
+        lines = [{"command": trained_by(record["recipe"])} | slim(record) for record in shown]
+        _keep("defaults", lines, anew={line["data"] for line in lines})  # what was tuned may be the rule's own now
         file = HERE / "defaults-search.json"
         seen = {f"{r['data']} {r['run']}": r["accuracy"] for r in records if r["label"] == "search"}
         known = json.loads(file.read_text()) if file.exists() else {}
         file.write_text(json.dumps(dict(sorted((known | seen).items())), indent=1) + "\n")
 
 
-def _keep(name: str, lines: list[Record]) -> None:
-    """Write the lines of a file, beside those of runs that there are no new ones of, by dataset and run."""
-    known = read(name) if (HERE / f"{name}.jsonl").exists() else []
+def _keep(name: str, lines: list[Record], anew: Collection[str] = ()) -> None:
+    """Write the lines of a file, beside those of runs that there are no new ones of, by dataset and run.
+
+    Of the datasets that are made `anew` no earlier line stays.
+    """
+    known = [line for line in read(name) if line["data"] not in anew] if (HERE / f"{name}.jsonl").exists() else []
     found = {(line["data"], line["run"]): line for line in [*known, *lines]}
     (HERE / f"{name}.jsonl").write_text(to_lines(line for _, line in sorted(found.items())))
 

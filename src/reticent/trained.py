@@ -107,8 +107,16 @@ class Trained:
                 "this model does not know how its examples were read: give the inputs themselves, or train it with "
                 "examples read by a schema (data.table)"
             )
-        x, features = self.preprocessing.apply(source), self.about.get("network", {}).get("features")
-        return x if features is None else features_of(x, str(features))
+        x, network = self.preprocessing.apply(source), self.about.get("network", {})
+        if network.get("features") is None:
+            return x
+        known = network.get("made_of")
+        if known is not None and list(x.shape[1:]) != list(known):
+            raise DataError(
+                f"this model was trained on features of inputs of the shape {tuple(known)}, and these have "
+                f"{tuple(x.shape[1:])}: bring them into that shape first"
+            )
+        return features_of(x, str(network["features"]))
 
     def evaluate(self, x: Any, y: Any = None, *, task: str | None = None) -> dict[str, Any]:
         """Metrics such as `["accuracy"]`, `["auc"]` or `["r2"]`, beside those of the majority or the mean.

@@ -12,6 +12,7 @@ from reticent import data
 from reticent.data.examples import Examples
 from reticent.data.features import pretrained
 from reticent.data.features.deskew import Deskew
+from reticent.data.features.extractors import features_of
 from reticent.data.features.pretrained import LITE0_TRAINED_ON, efficientnet_lite0
 from reticent.data.loading import arrays
 from reticent.data.texts import as_texts
@@ -287,3 +288,10 @@ def test_images_of_other_colours_are_told_what_the_network_takes(digits):
     rows = data.Examples(torch.rand(3, 4, 8, 8), torch.tensor([0, 1, 0]))
     with pytest.raises(DataError, match="1 or 3 colours"):
         data.extract(replace(digits, train=rows, test=None), "efficientnet-lite0")
+
+
+def test_no_images_have_no_features_and_whole_numbers_are_straightened():
+    assert data.extract(replace(data.load("digits"), test=None), "deskew").made_of == (1, 8, 8)
+    assert features_of(torch.rand(0, 1, 8, 8), "scattering").shape == (0, 81, 2, 2)
+    whole = torch.randint(0, 256, (3, 1, 8, 8), dtype=torch.uint8)
+    torch.testing.assert_close(Deskew()(whole), Deskew()(whole.float()))

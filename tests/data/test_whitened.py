@@ -15,6 +15,9 @@ from reticent.experiments.recipe import Recipe, check
 SMALL = {"scales": (2,), "mirror": True, "numbers": 40, "synthetic": 120}
 
 
+KNOWN = [1.9033, 5.6992, 0.7985, 1.6942, -4.7348, -1.4034]
+
+
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("RETICENT_CACHE", str(tmp_path))
@@ -143,6 +146,39 @@ def test_small_changes_of_rows_are_small_changes_of_directions():
     torch.testing.assert_close(whitening(rows + jolt, 90), whitening(rows, 90), rtol=0, atol=1e-6)
 
 
+def test_directions_point_where_their_entries_add_up_and_faint_ones_stay_faint():
+    rows = torch.randn(200, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    rows = (rows - rows.mean(0)) * torch.tensor([1.0, 1.0, 1.0, 1.0, 1.0, 1e-3], dtype=torch.float64)
+    for some in (rows, -rows, rows.flip(0)):
+        assert whitening(some, 6).sum(0).min() >= 0
+    lengths = (rows @ whitening(rows, 6)).std(0)
+    assert lengths[:5].min() > 0.9 > 0.1 > lengths[5], "what hardly varies is not blown up to the same length"
+
+
+def test_a_row_that_is_known(cache):
+    """Signs, floors, units and offsets: on every machine the same."""
+    y, x = torch.meshgrid(torch.linspace(0, 1, 16), torch.linspace(0, 1, 16), indexing="ij")
+    image = torch.stack([x * y, (x - y).abs(), (7 * x).sin().abs()])[None]
+    found = Whitened((3, 16, 16), scales=(2, 1), numbers=6, synthetic=60)(image)[0]
+    torch.testing.assert_close(found, torch.tensor(KNOWN), rtol=0, atol=2e-3)
+
+
+def test_whitening_is_learned_in_double_precision(cache, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        whitened, "whitening", lambda rows, numbers: (seen.append(rows.dtype), whitening(rows, numbers))[1]
+    )
+    Whitened((1, 16, 16), **SMALL)
+    assert seen == [torch.float64]
+
+
+def test_no_images_have_no_rows_and_values_are_cut(cache, images):
+    transform = Whitened((3, 16, 16), **SMALL)
+    assert transform(images[:0]).shape == (0, 40)
+    assert transform(images * 1e30).isfinite().all()
+    assert transform(images + 0.0).equal(transform(images))
+
+
 def test_rounding_gets_no_length(cache):
     """Of few coordinates no more directions are taken than there are."""
     transform = Whitened((1, 16, 16), scales=(2,), numbers=3000, synthetic=150)
@@ -169,6 +205,8 @@ def test_images_that_do_not_fit_are_told():
         data.extract(data.load("digits"), "scattering-photos")
     with pytest.raises(DataError, match="16 to 64 pixels"):
         Whitened((3, 224, 224))
+    with pytest.raises(DataError, match="too much memory"):
+        Whitened((3, 64, 64))
 
 
 @pytest.mark.parametrize("features", ["scattering-photos", "scattering-whitened", "scattering-strokes"])

@@ -81,6 +81,8 @@ class Dataset:
     """What the classes are called; None: by their numbers."""
     buckets: int | None = None
     """Inputs say which of so many things are present, by the numbers of those from 1; None: inputs are plain."""
+    made_of: tuple[int, ...] | None = None
+    """The shape of one input before features were made of it; None: inputs are as they came."""
 
     def __post_init__(self) -> None:
         if self.names is not None and len(self.names) != self.classes:

@@ -42,5 +42,6 @@ def blueprint_of(recipe: Recipe, dataset: data.Dataset) -> models.Blueprint:
         centre=recipe.centre is not None,
         fill=recipe.fill_noise is not None,
         features=recipe.features,
+        made_of=dataset.made_of if recipe.features is not None else None,
         buckets=dataset.buckets,
     )

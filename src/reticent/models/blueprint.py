@@ -30,6 +30,8 @@ class Blueprint:
     fill: bool = False
     features: str | None = None
     """What is computed of an input before the network sees it."""
+    made_of: tuple[int, ...] | None = None
+    """The shape of an input before that: of another one features are made otherwise, and the answer would be wrong."""
     buckets: int | None = None
     """Inputs are places among so many: the first layer is made for that."""
 
@@ -53,7 +55,10 @@ class Blueprint:
 
     def to_json(self) -> dict[str, object]:
         """Everything as plain JSON data."""
-        return asdict(self) | {"inputs": list(self.inputs)}
+        return asdict(self) | {
+            "inputs": list(self.inputs),
+            "made_of": None if self.made_of is None else list(self.made_of),
+        }
 
     @staticmethod
     def from_json(data: Mapping[str, object]) -> Blueprint:
@@ -63,6 +68,5 @@ class Blueprint:
         >>> Blueprint.from_json(plan.to_json()) == plan
         True
         """
-        inputs = data["inputs"]
-        assert isinstance(inputs, list)
-        return Blueprint(**{**data, "inputs": tuple(inputs)})  # type: ignore[arg-type]
+        shapes = {name: tuple(value) for name, value in data.items() if isinstance(value, list)}
+        return Blueprint(**{**data, **shapes})  # type: ignore[arg-type]

@@ -19,6 +19,7 @@ class Deskew(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Straighten images of the shape [n, channels, height, width]."""
+        images = images if images.is_floating_point() else images.float()
         _, _, height, width = images.shape
         ink = images.sum(1)
         y, x = (torch.arange(side, dtype=images.dtype) - (side - 1) / 2 for side in (height, width))

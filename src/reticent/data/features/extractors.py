@@ -62,6 +62,17 @@ def extract(
     >>> extract(load("digits"), lambda images: images.flatten(1)).inputs
     (64,)
     """
+    found = _extract(dataset, extractor, key, progress, folder)
+    return replace(found, made_of=dataset.made_of or dataset.inputs)
+
+
+def _extract(
+    dataset: Dataset,
+    extractor: str | Extractor,
+    key: str | None,
+    progress: Progress | None,
+    folder: str | Path | None,
+) -> Dataset:
     if isinstance(extractor, str) and "|" in extractor:
         names = [name.strip() for name in extractor.split("|")]
         return beside(dataset, names, [extract(dataset, name, progress=progress, folder=folder) for name in names])

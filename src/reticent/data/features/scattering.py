@@ -49,6 +49,8 @@ class Scattering:
         """Features of a batch of images (N, C, H, W): N x C * channels x H / 2**scales x W / 2**scales."""
         if images.ndim != 4 or tuple(images.shape[2:]) != self.shape:
             raise DataError(f"expected images (N, C, {self.shape[0]}, {self.shape[1]}), got {tuple(images.shape)}")
+        if not len(images):  # which transforms do not take
+            return self(images.new_zeros(1, *images.shape[1:]))[:0]
         planes = functional.pad(images.flatten(0, 1).to(self.dtype)[:, None], self._margins, mode="reflect")
         features = torch.cat([self._scatter(part) for part in torch.split(planes, _PLANES)])
         return features.reshape(len(images), -1, *features.shape[-2:])

@@ -25,7 +25,8 @@ from reticent.errors import DataError
 OFFSET = 0.3  # of a path's usual value: below it the logarithm is nearly straight, so that noise is not blown up
 _FLOOR = 1e-3  # of the largest variance: what varies less is not blown up to the same length
 _TOGETHER = 64
-_SMALLEST, _LARGEST = 16, 64  # pixels: beyond, coordinates would no longer fit into memory
+_SMALLEST, _LARGEST = 16, 64  # pixels
+_COORDINATES = 30_000  # of all synthetic images they take 6 GB
 _ROUNDING = 1e-9  # of the largest variance
 _VERSION = 1  # part of the name of what is kept: raise it when synthetic images, paths or constants change
 SYNTHETIC = {"leaves": dead_leaves, "strokes": strokes}
@@ -63,6 +64,11 @@ class Whitened:
         self.like, self.synthetic = like, synthetic
         self._transforms = [Scattering(shape[1:], scales=scale) for scale in scales]
         coordinates = sum(part[0].numel() for part in self._paths(torch.zeros(1, *shape), self._transforms))
+        if coordinates > _COORDINATES:
+            raise DataError(
+                f"whitened scattering of images of {shape} has {coordinates:,} coordinates, and more than "
+                f"{_COORDINATES:,} take too much memory: make the images smaller, or take scattering-normalised"
+            )
         self.numbers = min(numbers, coordinates, synthetic - 1)
         settings = (
             f"Whitened({shape}, scales={scales}, mirror={mirror}, like={like}, numbers={self.numbers}, "
@@ -77,8 +83,8 @@ class Whitened:
 
     @torch.no_grad()
     def __call__(self, images: Tensor) -> Tensor:
-        """Features of a batch of images (N, C, H, W) with values between 0 and 1, each image by itself."""
-        logarithms = _logarithms(self._paths(images, self._transforms), self._usual)
+        """Features of a batch of images (N, C, H, W), values cut to 0 to 1, each image by itself."""
+        logarithms = _logarithms(self._paths(images.clamp(0, 1), self._transforms), self._usual)
         return LENGTH * functional.normalize((logarithms - self._middle) @ self._whiten, dim=1)
 
     @torch.no_grad()
@@ -108,7 +114,7 @@ class Whitened:
             (transform(seen) + transform(seen.flip(3))) / 2 if self.mirror else transform(seen)
             for transform in transforms
         ]
-        return [part.reshape(count, colours, -1, *part.shape[2:]) for part in parts]
+        return [part.reshape(count, colours, part.shape[1] // colours, *part.shape[2:]) for part in parts]
 
 
 def photographs(shape: tuple[int, int, int]) -> Whitened:
@@ -131,7 +137,7 @@ def _usual(paths: Tensor) -> Tensor:
 def _logarithms(parts: Sequence[Tensor], usual: Tensor) -> Tensor:
     """Every path in its usual values, logarithms of all but order 0, which may be below zero: (N, coordinates)."""
     rows = []
-    units_of = torch.split(usual, [part[0].numel() for part in parts])
+    units_of = torch.split(usual, [part.shape[1:].numel() for part in parts])
     for paths, units in zip(parts, units_of, strict=True):
         scaled = paths / units.reshape(paths.shape[1:])
         rows.append(torch.cat([scaled[:, :, :1], (scaled[:, :, 1:].clamp(min=0) + OFFSET).log()], 2).flatten(1))

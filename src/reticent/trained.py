@@ -108,15 +108,7 @@ class Trained:
                 "examples read by a schema (data.table)"
             )
         x, network = self.preprocessing.apply(source), self.about.get("network", {})
-        if network.get("features") is None:
-            return x
-        known = network.get("made_of")
-        if known is not None and list(x.shape[1:]) != list(known):
-            raise DataError(
-                f"this model was trained on features of inputs of the shape {tuple(known)}, and these have "
-                f"{tuple(x.shape[1:])}: bring them into that shape first"
-            )
-        return features_of(x, str(network["features"]))
+        return features_of(x, network["features"], network.get("made_of")) if network.get("features") else x
 
     def evaluate(self, x: Any, y: Any = None, *, task: str | None = None) -> dict[str, Any]:
         """Metrics such as `["accuracy"]`, `["auc"]` or `["r2"]`, beside those of the majority or the mean.

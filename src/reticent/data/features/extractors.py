@@ -5,7 +5,7 @@ An extractor maps each example by itself with public weights, so features cost n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -118,12 +118,17 @@ def _of_texts(dataset: Dataset, what: str, make: Callable[[Texts], Tensor], *sta
     return replace(dataset, train=train, test=test, note=note)
 
 
-def features_of(x: Tensor, names: str) -> Tensor:
-    """The named features of some inputs.
+def features_of(x: Tensor, names: str, made_of: Sequence[int] | None = None) -> Tensor:
+    """The named features of some inputs, which must have the shape that a model's features were `made_of`, if said.
 
     >>> features_of(torch.rand(2, 1, 8, 8), "deskew").shape
     torch.Size([2, 1, 8, 8])
     """
+    if made_of is not None and list(x.shape[1:]) != list(made_of):
+        raise DataError(
+            f"this model was trained on features of inputs of the shape {tuple(made_of)}, and these have "
+            f"{tuple(x.shape[1:])}: bring them into that shape first"
+        )
     rows = Examples(x, torch.zeros(len(x), dtype=torch.int64))
     return extract(Dataset("new inputs", rows, None, 2, ""), names).train.x
 

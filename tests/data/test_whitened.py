@@ -175,8 +175,7 @@ def test_whitening_is_learned_in_double_precision(cache, monkeypatch):
 def test_no_images_have_no_rows_and_values_are_cut(cache, images):
     transform = Whitened((3, 16, 16), **SMALL)
     assert transform(images[:0]).shape == (0, 40)
-    assert transform(images * 1e30).isfinite().all()
-    assert transform(images + 0.0).equal(transform(images))
+    torch.testing.assert_close(transform(images * 1e30), transform((images > 0).float()))
 
 
 def test_rounding_gets_no_length(cache):

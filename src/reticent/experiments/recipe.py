@@ -15,12 +15,12 @@ from typing import Any, get_args, get_origin, get_type_hints
 from reticent import catalogue, data, models
 from reticent.accounting.adjacency import adjacency_of
 from reticent.data import Declaration
+from reticent.data.features.extractors import SCALED
 from reticent.errors import SettingError, UnknownName
 from reticent.experiments.factories import find_factory, is_factory
 from reticent.inside.views import Views
 from reticent.reading import read_toml
 
-_NORMALISED = ("normalised", "two-scales", "whitened", "photos", "strokes")  # so are features with such names
 _ABOVE_ZERO = (
     "epsilon",
     "claimed_epsilon",
@@ -267,7 +267,7 @@ def check(recipe: Recipe) -> None:
     if recipe.curve is not None and catalogue.find(recipe.method).kind == "defence":
         raise SettingError(f"{recipe.method} is not trained round by round: leave out curve")
     features = recipe.features or ""
-    if recipe.statistics_noise is not None and any(said in features for said in _NORMALISED):
+    if recipe.statistics_noise is not None and any(name in features for name in SCALED):
         raise SettingError(f"{features} is normalised already: take scattering with statistics_noise, or set centre")
     if recipe.statistics_noise is not None and "|" in features:
         raise SettingError("features side by side are scaled already: leave out statistics_noise, or set centre")

@@ -39,7 +39,9 @@ _OURS = Scattering | TwoScales | Whitened
 """Known by their settings, and safe to run side by side."""
 NORMALISED = "scattering-normalised"
 WHITENED = {"scattering-whitened": Whitened, "scattering-photos": photographs, "scattering-strokes": writing}
-NAMES = ("scattering", NORMALISED, "scattering-two-scales", *WHITENED, "deskew", LITE0, WORDS, PAIRS, *MEANS)
+SCALED = (NORMALISED, "scattering-two-scales", *WHITENED)
+"""Whose numbers have their sizes already, each image by itself: no released statistics go with them."""
+NAMES = ("scattering", *SCALED, "deskew", LITE0, WORDS, PAIRS, *MEANS)
 
 
 def extract(

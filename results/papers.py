@@ -1,9 +1,9 @@
 """Run the tables and figures of the papers: `python results/papers.py OUT` does the runs, and resumes.
 
-One run serves every cell, of whatever paper, that asks for the same; what the records here hold is not run again. What
-gives most numbers for its time comes first, and after `--minutes` nothing new is begun. Every run has a folder in
-OUT/runs, and as soon as it is over, a line in papers.jsonl. `--collect` only writes these lines, while runs go on;
-`--list` only says what would be run.
+One run serves every cell, of whatever paper, that asks for the same; what the records here hold is not run again. The
+tables that a paper's claim stands on come first, then what gives most numbers for its time, and after `--minutes`
+nothing new is begun. Every run has a folder in OUT/runs, and as soon as it is over, a line in papers.jsonl.
+`--collect` only writes these lines, while runs go on; `--list` only says what would be run.
 """
 
 from __future__ import annotations
@@ -60,23 +60,24 @@ def planned(possible: Sequence[Wanted], seeds: int, held: set[tuple[str, int]]) 
     numbers: Counter[str] = Counter()
     for one in possible:
         numbers[one.mark] += len(one.cell.printed)
+    main = {one.essence for one in possible if one.main}
     for seed in range(seeds):
         now = [one for one in possible if seed == 0 or (one.cell.minutes or 0.0) < CHEAP]
         looked_at = {one.essence for one in now if one.mark != one.essence}
-        for one in sorted(now, key=lambda one: price(one, numbers[one.mark])):
+        for one in sorted(now, key=lambda one: price(one, numbers[one.mark], one.essence in main)):
             served = one.mark == one.essence and one.essence in looked_at  # by one that is attacked or has a curve
             if (one.mark, seed) not in seen and not served:
                 seen.add((one.mark, seed))
                 yield one, job_of(one, seed)
 
 
-def price(one: Wanted, numbers: int) -> tuple[bool, bool, bool, float]:
-    """Smaller is run earlier: what serves printed numbers, on grey images or words, at a proved epsilon, and quickly.
+def price(one: Wanted, numbers: int, main: bool) -> tuple[bool, bool, bool, bool, float]:
+    """Smaller is run earlier: printed numbers, grey images or words, main tables, a proved epsilon, and quickness.
 
     The last is in minutes for each number.
     """
     colour = resolve(one.recipe.data).startswith("cifar")
-    return numbers == 0, colour, one.claimed, (one.cell.minutes or 0.0) / max(numbers, 1)
+    return numbers == 0, colour, not main, one.claimed, (one.cell.minutes or 0.0) / max(numbers, 1)
 
 
 def job_of(one: Wanted, seed: int) -> Job:

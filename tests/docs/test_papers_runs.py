@@ -12,6 +12,7 @@ import pytest
 
 from reticent.experiments.published import essence, essence_for
 from reticent.experiments.recipe import Recipe
+from reticent.experiments.wanted import MAIN
 
 SCRIPT = Path(__file__).parents[2] / "results" / "papers.py"
 MINE = """
@@ -85,6 +86,18 @@ def test_each_run_once_the_cheap_first_and_what_is_held_not_at_all(runner: Modul
     attacked = next(one for one in runner.wanted(runner.papers()) if one.attack)
     assert names(runner, 1, {(attacked.mark, 0)}) == once[1:]
     assert names(runner, 1, {(attacked.essence, 0)}) == once, "it ran, but nobody attacked it"
+
+
+def test_the_tables_that_a_claim_stands_on_come_first(runner: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = Path(runner.papers()[0])
+    mine.write_text(MINE + MINE[MINE.index("[table.1]") :].replace("table.1", "table.2").replace("300", "200"))
+    assert [row for row, *_ in names(runner, 1, set())] == 2 * ["attacked"] + 2 * ["slow"] + 2 * ["short-again"]
+    monkeypatch.setitem(MAIN, str(mine), ("2",))
+    possible = [one for one in runner.wanted(runner.papers()) if runner.obstacle(one, 15.0) is None]
+    found = [(one.table.number, one.cell.row) for one, _ in runner.planned(possible, 1, set())]
+    of_one = found.index(("1", "attacked"))
+    assert of_one == found.index(("2", "slow")) - 1, "what serves no printed number comes last all the same"
+    assert found[:of_one] == [("2", "attacked")]
 
 
 def test_one_run_serves_whoever_asks_for_the_same() -> None:

@@ -15,7 +15,7 @@ from reticent.errors import ResumeError
 from reticent.inside import Randomness, Store, Vault
 from reticent.inside.several import here
 
-BEFORE_THE_FIRST = {"centre": -1, "statistics": -2, "fill": -3}
+BEFORE_THE_FIRST = {"centre": -1, "statistics": -2, "fill": -3, "whiten": -4}
 """The rounds of the releases: randomness belongs to a place, so none is used again, not in training either."""
 
 

@@ -22,12 +22,13 @@ from reticent.files import make_folder, replace_file
 from reticent.models.activations import TemperedSigmoid
 from reticent.models.normalising import Centre, Fill, PublicNormalise
 from reticent.models.presence import PresenceLinear
+from reticent.models.whitening import Whiten
 from reticent.snippet import MAIN, NAMES, NUMBERS, READING, SNIPPET
 from reticent.trained import Trained
 
 Form = Literal["plain", "torch-export", "torchscript", "onnx"]
 FORMS: tuple[Form, ...] = get_args(Form)
-OWN = (TemperedSigmoid, Centre, Fill, PublicNormalise, PresenceLinear)
+OWN = (TemperedSigmoid, Centre, Fill, PublicNormalise, PresenceLinear, Whiten)
 
 
 def export(trained: Trained, folder: str | Path, form: str = "plain", *, example: Tensor | None = None) -> Path:
@@ -88,6 +89,8 @@ def written(layer: nn.Module) -> str:
         return f"PublicNormalise(torch.zeros({count}), torch.ones({count}), dimensions={layer.mean.ndim})"
     if isinstance(layer, Centre | Fill):
         return f"{type(layer).__name__}({tuple(layer.mean.shape)})"
+    if isinstance(layer, Whiten):
+        return f"Whiten({layer.shape}, {len(layer.shares)})"
     if isinstance(layer, PresenceLinear):
         return f"PresenceLinear({len(layer.weight) - 1}, {len(layer.bias)})"
     if isinstance(layer, TemperedSigmoid):
@@ -117,7 +120,7 @@ def _example(trained: Trained, example: Tensor | None) -> Tensor:
     if example is not None:
         return example
     known = trained.about.get("network", {}).get("inputs") or next(
-        filter(None, (trained.about.get(name) for name in ("inputs", "normalised", "filled"))), None
+        filter(None, (trained.about.get(name) for name in ("inputs", "normalised", "whitened", "filled"))), None
     )
     if known is None:
         raise SettingError("what does the model take? Give example=, a made-up input of two rows")

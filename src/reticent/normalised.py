@@ -21,7 +21,9 @@ from reticent.filled import fill
 from reticent.inside import Persons, Store, Vault
 from reticent.models.normalising import Fill, PublicNormalise
 from reticent.models.presence import PresenceLinear
+from reticent.models.whitening import whiten_of
 from reticent.weighed import weigh
+from reticent.whitened import whiten
 
 RELEASES = 2
 """The means of the channels, and the means of their squares."""
@@ -36,6 +38,7 @@ class Normalised:
     noise_multiplier: float | None
     low: float
     high: float
+    whiten: bool = False
 
     def noise(self, budget: Budget | None, releases: int = RELEASES) -> float:
         """The noise multiplier of the releases: released alone, they would cost the share of the budget."""
@@ -64,12 +67,14 @@ def normalise(
     noise_multiplier: float | None = None,
     low: float = 0.0,
     high: float = 1.0,
+    whiten: bool = False,
 ) -> Normalised:
     """Normalise each channel (or column) by its mean and deviation, released with noise and charged to the run.
 
     `budget_share` is the share of the run's epsilon that the statistics may cost; or say their `noise_multiplier`.
     `low` and `high` are a public range of the inputs: for the statistics, values beyond are cut. Of hashed words, which
-    a model takes with a `PresenceLinear`, the statistics are how many texts have each: frequent ones count less.
+    a model takes with a `PresenceLinear`, the statistics are how many texts have each: frequent ones count less. With
+    `whiten` they are second moments: inputs have one length, and directions in which all of them are long are shrunk.
 
     >>> import reticent as rt
     >>> examples = torch.rand(300, 4), torch.randint(0, 2, (300,))
@@ -81,7 +86,8 @@ def normalise(
         raise SettingError("give budget_share, such as 0.1, or noise_multiplier: one of the two")
     require(budget_share is None or 0 < budget_share < 1, "budget_share must be between 0 and 1")
     require(low < high and math.isfinite(high - low), "low must be below high, and both finite")
-    return Normalised(examples, budget_share, noise_multiplier, low, high)
+    require(not whiten or (low, high) == (0.0, 1.0), "whiten gives all inputs one length: leave out low and high")
+    return Normalised(examples, budget_share, noise_multiplier, low, high, whiten)
 
 
 def prepared(
@@ -103,7 +109,11 @@ def prepared(
         assert fill_noise is not None
         return _to_fill(nn.Sequential(Fill(inputs), model), store, inputs, places, fill_noise)
     if any(isinstance(layer, PresenceLinear) for layer in model.modules()):
+        if asked.whiten:
+            raise SettingError("hashed words are there or not: leave out whiten")
         return _to_weigh(model, store, asked.noise(budget, releases=1))
+    if asked.whiten:
+        return _to_whiten(nn.Sequential(whiten_of(inputs), model), store, inputs, asked.noise(budget, releases=1))
     network, noise = in_front(model, inputs), asked.noise(budget)
 
     def release(size: int | None, seed: int | None, folder: str | Path | None) -> None:
@@ -140,15 +150,24 @@ def _to_weigh(network: nn.Module, store: Store, noise: float) -> Prepared:
     return Prepared(network, (Gaussian(noise),), {}, release)
 
 
+def _to_whiten(network: nn.Sequential, store: Store, inputs: tuple[int, ...], noise: float) -> Prepared:
+    def release(size: int | None, seed: int | None, folder: str | Path | None) -> None:
+        whiten(network, store, noise, size=size, seed=seed, folder=None if folder is None else Path(folder))
+
+    return Prepared(network, (Gaussian(noise),), {"whitened": list(inputs)}, release)
+
+
 def built_around(model: nn.Module, about: Mapping[str, object]) -> nn.Module:
     """A module with the layers in front of it that a card tells of.
 
     >>> built_around(nn.Linear(2, 2), {"normalised": [2]})[0].std
     tensor([1., 1.])
     """
-    normalised, filled = about.get("normalised"), about.get("filled")
+    normalised, filled, whitened = (about.get(name) for name in ("normalised", "filled", "whitened"))
     if isinstance(filled, list):
         return nn.Sequential(Fill(tuple(filled)), model)
+    if isinstance(whitened, list):
+        return nn.Sequential(whiten_of(tuple(whitened)), model)
     return in_front(model, tuple(normalised)) if isinstance(normalised, list) else model
 
 

@@ -20,6 +20,7 @@ from torch import nn
 
 import reticent.audits.claims as claims
 import reticent.audits.one_run as one_run
+from reticent import beforehand
 from reticent.accounting import Budget, Entry, Gaussian, Ledger, Subsampled, calibrate, price
 from reticent.accounting.guarantee import delta_up, round_up
 from reticent.attacks import intervals, learned, lira, signals
@@ -37,6 +38,7 @@ from reticent.audits.stored import check_stored, read_events
 from reticent.audits.toy import SIZE, examples, make_run
 from reticent.audits.verdict import PROBES
 from reticent.data import Dataset, Examples, load
+from reticent.data.features.second_moments import SecondMoments
 from reticent.data.features.statistics import FeatureSum, PresenceSum
 from reticent.data.tables.schema import Schema
 from reticent.errors import BudgetSpent, DataError, ModelError, PrivacyWarning, ResumeError, SettingError
@@ -51,7 +53,7 @@ from reticent.inside.lattice import Lattice
 from reticent.losses import squared_error
 from reticent.methods import Method, dpis, dpsgd, dpsur, plan, sa_dpsgd
 from reticent.models import with_centre, with_statistics
-from reticent.models.normalising import split_at_centre, statistics_of
+from reticent.models.normalising import Centre, split_at, statistics_of
 from reticent.normalised import normalise
 from reticent.run import Run
 
@@ -420,16 +422,21 @@ def normalising_is_paid_for() -> None:
 
     assert spent(centre=20.0) > spent()
     assert spent(statistics_noise=20.0) > spent(centre=20.0)
+    assert spent(whiten=20.0) > spent()
     long = FeatureSum(nn.Identity(), 1.0)._add_up(torch.tensor([[30.0, 40.0]]))
     assert float(long.norm()) <= 1.0 + 1e-9
     words = PresenceSum(9).answer(SimpleNamespace(batches=lambda: [torch.tensor([[7, 7, 7, 7]])]))
     assert float(words.norm()) <= 1.0 + 1e-9, "a word that is named four times"
+    row = SecondMoments(nn.Identity(), 2).answer(SimpleNamespace(batches=lambda: [torch.tensor([[30.0, 40.0]])]))
+    assert float(row.norm()) <= 1.0 + 1e-6
+    places = dict(beforehand.BEFORE_THE_FIRST)
+    assert places.pop("whiten", -9) not in {*places.values(), 0}, "noise belongs to a place"
     empty = Examples(torch.zeros(10, 4), torch.zeros(10).long())
     model = with_centre(nn.Sequential(nn.Linear(4, 2)), (4,))
     normalising.centre(model, empty, 1.0, seed=0, folder=None)
     another = with_statistics(nn.Sequential(nn.Linear(4, 2)), (4,))
     normalising.standardise(another, empty, 1.0, 4, seed=0, folder=None)
-    mean = split_at_centre(model)[1].mean.double() * 10 / 2
+    mean = split_at(Centre, model)[1].mean.double() * 10 / 2
     statistics = statistics_of(another).mean.double() * 10
     lattice = Lattice.of(sensitivity=1.0, std=1.0, size=4)
     first = lattice.noised(torch.zeros(4, dtype=torch.float64), Randomness.from_seed(0).at(0, "noise", 0))

@@ -29,6 +29,8 @@ from reticent.attacks import apart, intervals, learned, lira, signals, suite
 from reticent.attacks.learned import make_learner
 from reticent.audits.counts import Evidence
 from reticent.audits.gaussian import gdp_epsilon
+from reticent.data.features import second_moments
+from reticent.data.features.second_moments import SecondMoments
 from reticent.data.features.statistics import FeatureSum, PresenceSum
 from reticent.experiments import request
 from reticent.gradients import company, crowds
@@ -282,6 +284,17 @@ def features_not_cut(_right: Any) -> Any:
     return lambda self, batch: features_of(self.features, batch).sum(0)
 
 
+@mutant(SecondMoments, "_rows", checks.normalising_is_paid_for)
+def moments_of_rows_as_long_as_they_are(_right: Any) -> Any:
+    return lambda self, x: self.before(x).flatten(1).double()
+
+
+@mutant(second_moments, "folded", checks.normalising_is_paid_for)
+def half_of_the_moments_is_written_twice_as_long(right: Any) -> Any:
+    """Off the diagonal the sum of both halves, where the noise is for one of them times the root of 2."""
+    return lambda gram: right(gram * torch.where(torch.eye(len(gram)).bool(), 1.0, 2**0.5))
+
+
 @mutant(PresenceSum, "answer", checks.normalising_is_paid_for)
 def a_word_counts_as_often_as_it_is_named(_right: Any) -> Any:
     def answer(self: PresenceSum, taken: Any) -> torch.Tensor:
@@ -296,13 +309,18 @@ def a_word_counts_as_often_as_it_is_named(_right: Any) -> Any:
 
 
 @mutant(beforehand, "BEFORE_THE_FIRST", checks.normalising_is_paid_for)
-def mean_has_the_noise_of_the_first_round(_right: Any) -> Any:
-    return {"centre": 0, "statistics": -2}
+def mean_has_the_noise_of_the_first_round(right: Any) -> Any:
+    return {**right, "centre": 0}
 
 
 @mutant(beforehand, "BEFORE_THE_FIRST", checks.normalising_is_paid_for)
-def statistics_have_the_noise_of_the_mean(_right: Any) -> Any:
-    return {"centre": -1, "statistics": -1}
+def statistics_have_the_noise_of_the_mean(right: Any) -> Any:
+    return {**right, "statistics": right["centre"]}
+
+
+@mutant(beforehand, "BEFORE_THE_FIRST", checks.normalising_is_paid_for)
+def moments_have_the_noise_of_the_mean(right: Any) -> Any:
+    return {**right, "whiten": right["centre"]}
 
 
 @mutant(indexing, "reordered", checks.sorted_examples_keep_their_gradients)

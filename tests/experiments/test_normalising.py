@@ -28,14 +28,14 @@ from reticent.experiments.training import examples as features_of
 from reticent.experiments.training import prepare, train
 from reticent.inside import Everyone, Randomness, RoundSettings, Sealed, Vault, as_store
 from reticent.inside.normals import normals, words_for
-from reticent.models.normalising import split_at_centre, statistics_of
+from reticent.models.normalising import Centre, split_at, statistics_of
 from reticent.trained import load
 
 RECIPE = Recipe(data="digits", noise_multiplier=2.0, epochs=1, centre=20.0, seed=0).filled()
 
 
 def mean_of(model: nn.Module) -> Tensor:
-    return split_at_centre(model)[1].mean
+    return split_at(Centre, model)[1].mean
 
 
 def noise_at(randomness: Randomness, place: int) -> Tensor:

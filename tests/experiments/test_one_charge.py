@@ -49,6 +49,7 @@ CASES = [
     Case("dpis", {"norms": "refresh", "phase": 0.5}),
     Case("dpagd", {"splits": 10, "choices": 5}, DIGITS),
     Case("dpsgd", {"centre": 40.0}),
+    Case("dpsgd", {"whiten": 9.0}),
     Case("dpsgd", {"statistics_noise": 8.0, "model": "cnn"}),
     Case("auto_s", {"stability": 0.1, "statistics_noise": 6.0, "centre": 50.0, "model": "cnn"}),
 ]

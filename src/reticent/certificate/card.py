@@ -19,7 +19,7 @@ CARD = "card.json"
 """The card of a trained model, in its folder."""
 WEIGHTS = "model.safetensors"
 """Its weights."""
-LEDGERS = ("ledger.jsonl", "fill.jsonl", "statistics.jsonl", "centre.jsonl")
+LEDGERS = ("ledger.jsonl", "fill.jsonl", "statistics.jsonl", "centre.jsonl", "whiten.jsonl")
 """What was released in the run, and before it."""
 VERSION = 2
 """Of the fields of a card; those of version 1 do not say it, and hold no checksums."""

@@ -1,7 +1,7 @@
 """Normalising in an experiment: what a network needs to know of all examples is released once, before training begins.
 
-The means that stand for missing cells, the statistics of channels (Tramer and Boneh 2021) and the mean of what the
-first layer sees: all pass the vault's door, all are charged to the run.
+The means that stand for missing cells, the statistics of channels (Tramer and Boneh 2021), the mean of what the first
+layer sees, and the directions in which that is long: all pass the vault's door, all are charged to the run.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from reticent.experiments.people import people_of
 from reticent.experiments.recipe import Recipe
 from reticent.filled import fill, places_to_fill
 from reticent.inside import Store, Vault, by_person
-from reticent.models.normalising import fill_of, split_at_centre, statistics_of
+from reticent.models.normalising import Centre, fill_of, split_at, statistics_of
 from reticent.weighed import weigh
+from reticent.whitened import whiten
 
 _PATHS = 81  # channels that scattering makes of one colour, of which only the average sees a flat image
 
@@ -39,11 +40,12 @@ def charges(recipe: Recipe) -> tuple[Event, ...]:
     fill = (Gaussian(recipe.fill_noise),) if recipe.fill_noise is not None else ()
     releases = 1 if _of_words(recipe) else 2
     statistics = (Gaussian(recipe.statistics_noise),) * releases if recipe.statistics_noise is not None else ()
-    return fill + statistics + ((Gaussian(recipe.centre),) if recipe.centre is not None else ())
+    after = tuple(Gaussian(noise) for noise in (recipe.centre, recipe.whiten) if noise is not None)
+    return fill + statistics + after
 
 
 def normalise(model: nn.Module, private: Examples, recipe: Recipe, folder: Path | None) -> None:
-    """Fill the layers of a recipe's network that normalise; the centre is that of what the statistics leave."""
+    """Fill the layers of a recipe's network that normalise, each from what those before it leave."""
     people = people_of(recipe, private)
     if recipe.fill_noise is not None:
         places, noise = places_to_fill(private, recipe.fill_noise), recipe.fill_noise
@@ -56,6 +58,8 @@ def normalise(model: nn.Module, private: Examples, recipe: Recipe, folder: Path 
         standardise(model, people, noise, colours, size=size, seed=recipe.seed, folder=folder)
     if recipe.centre is not None:
         centre(model, people, recipe.centre, size=recipe.size, seed=recipe.seed, folder=folder)
+    if recipe.whiten is not None:
+        whiten(model, people, recipe.whiten, size=recipe.size, seed=recipe.seed, folder=folder)
 
 
 def _of_words(recipe: Recipe) -> bool:
@@ -106,7 +110,7 @@ def centre(
     folder: Path | None,
 ) -> None:
     """Set the model's centre to a noisy mean."""
-    before, middle = split_at_centre(model)
+    before, middle = split_at(Centre, model)
     # Normalised features are about this long; pixels between 0 and 1 are shorter; anything longer is cut.
     limit = math.sqrt(middle.mean.numel())
 

@@ -40,6 +40,7 @@ def blueprint_of(recipe: Recipe, dataset: data.Dataset) -> models.Blueprint:
         activation=recipe.activation or "tanh",
         statistics=recipe.statistics_noise is not None,
         centre=recipe.centre is not None,
+        whiten=recipe.whiten is not None,
         fill=recipe.fill_noise is not None,
         features=recipe.features,
         made_of=dataset.made_of if recipe.features is not None else None,

@@ -28,6 +28,7 @@ _ABOVE_ZERO = (
     "batch_size",
     "lr",
     "centre",
+    "whiten",
     "statistics_noise",
     "fill_noise",
     "subset",
@@ -83,6 +84,8 @@ class Recipe:
     max_grad_norm: float | None = None
     centre: float | None = None
     """Noise multiplier of a mean that is released before training and taken away from what the network sees."""
+    whiten: float | None = None
+    """Noise multiplier of second moments that are released before training: what is long in all rows is shrunk."""
     statistics_noise: float | None = None
     """Noise multiplier of the channels' means and squares, released before training to normalise by (HF).
 

@@ -256,7 +256,7 @@ def defended(recipe: Recipe, dataset: data.Dataset) -> Trained:
         raise SettingError(f"{recipe.method} defends classifiers, and {recipe.data} has a number to predict")
     if charges(recipe):
         raise SettingError(
-            f"{recipe.method} takes no centre or statistics_noise: it spends no budget that they could be charged to"
+            f"{recipe.method} takes no centre, whiten or statistics_noise: it spends no budget to charge them to"
         )
     if recipe.epsilon is not None:
         print(f"reticent: {recipe.method} gives no guarantee: epsilon is not kept to", file=sys.stderr)

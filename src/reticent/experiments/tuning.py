@@ -109,7 +109,9 @@ def _budget(recipe: Recipe) -> float:
     if recipe.epsilon is None:
         raise SettingError("tuning needs a budget for the whole search: give --epsilon")
     if charges(recipe) or recipe.holdout is not None or recipe.size is not None:
-        raise SettingError("tuning takes no centre, statistics_noise, holdout or declared size yet: leave them out")
+        raise SettingError(
+            "tuning takes no centre, whiten, statistics_noise, holdout or declared size yet: leave them out"
+        )
     unused = [name for name in UNUSED if getattr(recipe, name)]
     unused += ["judge_on_test"] if recipe.options.get("judge_on_test") else []
     if unused:

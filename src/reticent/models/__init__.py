@@ -10,12 +10,14 @@ from reticent.models.registry import build, names
 from reticent.models.residual import WideResNet
 from reticent.models.scattering import scattering_cnn, scattering_linear
 from reticent.models.transformer import vit
+from reticent.models.whitening import Whiten, with_whiten
 
 __all__ = [
     "Blueprint",
     "PublicNormalise",
     "ReviewRnn",
     "TemperedSigmoid",
+    "Whiten",
     "WideResNet",
     "activation",
     "build",
@@ -31,4 +33,5 @@ __all__ = [
     "with_centre",
     "with_fill",
     "with_statistics",
+    "with_whiten",
 ]

@@ -11,6 +11,7 @@ from reticent.errors import ModelError
 from reticent.models.normalising import with_centre, with_fill, with_statistics
 from reticent.models.presence import with_presence
 from reticent.models.registry import build
+from reticent.models.whitening import with_whiten
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +28,7 @@ class Blueprint:
     activation: str = "tanh"
     statistics: bool = False
     centre: bool = False
+    whiten: bool = False
     fill: bool = False
     features: str | None = None
     """What is computed of an input before the network sees it."""
@@ -42,6 +44,7 @@ class Blueprint:
         in_front = self.statistics and self.buckets is None  # a layer for places has its statistics in itself
         network = with_statistics(network, self.inputs) if in_front else network
         network = with_centre(network, self.inputs) if self.centre else network
+        network = with_whiten(network, self.inputs) if self.whiten else network
         return with_fill(network, self.inputs) if self.fill else network
 
     def _built(self) -> nn.Module:
@@ -49,8 +52,8 @@ class Blueprint:
         network = build(self.model, inputs=inputs, classes=self.classes, activation=self.activation)
         if self.buckets is None:
             return network
-        if self.centre:
-            raise ModelError("hashed words are there or not: leave out centre, or take statistics_noise")
+        if self.centre or self.whiten:
+            raise ModelError("hashed words are there or not: leave out centre and whiten, or take statistics_noise")
         return with_presence(network, self.buckets)
 
     def to_json(self) -> dict[str, object]:

@@ -6,12 +6,15 @@ crowds out what does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from reticent.errors import ModelError
+
+Layer = TypeVar("Layer", bound=nn.Module)
 
 
 class PublicNormalise(nn.Module):
@@ -119,20 +122,31 @@ def with_centre(model: nn.Module, inputs: tuple[int, ...]) -> nn.Sequential:
       (2): Linear(in_features=4, out_features=2, bias=True)
     )
     """
+    return in_front_of_weights(model, inputs, Centre)
+
+
+def in_front_of_weights(
+    model: nn.Module, inputs: tuple[int, ...], make: Callable[[tuple[int, ...]], nn.Module]
+) -> nn.Sequential:
+    """The same network with a layer, made for the shape of what it will see, in front of the first that has weights."""
     layers = _layers(model)
     first = next(number for number, layer in enumerate(layers) if any(True for _ in layer.parameters()))
     with torch.no_grad():
         seen = nn.Sequential(*layers[:first])(torch.zeros(1, *inputs))
-    return nn.Sequential(*layers[:first], Centre(tuple(seen.shape[1:])), *layers[first:])
+    return nn.Sequential(*layers[:first], make(tuple(seen.shape[1:])), *layers[first:])
 
 
-def split_at_centre(model: nn.Module) -> tuple[nn.Sequential, Centre]:
-    """What comes before the centre of a network, and the centre."""
+def split_at(kind: type[Layer], model: nn.Module) -> tuple[nn.Sequential, Layer]:
+    """What comes before the first layer of a kind, and that layer.
+
+    >>> split_at(Centre, nn.Sequential(nn.Flatten(), Centre((2,))))
+    (Sequential(
+      (0): Flatten(start_dim=1, end_dim=-1)
+    ), Centre())
+    """
     layers = list(model.children())
-    number = next(number for number, layer in enumerate(layers) if isinstance(layer, Centre))
-    centre = layers[number]
-    assert isinstance(centre, Centre)
-    return nn.Sequential(*layers[:number]), centre
+    number, found = next((number, layer) for number, layer in enumerate(layers) if isinstance(layer, kind))
+    return nn.Sequential(*layers[:number]), found
 
 
 def _layers(model: nn.Module) -> list[nn.Module]:

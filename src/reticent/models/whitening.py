@@ -1,0 +1,69 @@
+"""Whitening by released numbers: what nearly all examples have in common takes up less of a row.
+
+DP-SGD's noise is the same in all directions. A few in which examples are long fill the clip norm, and the others drown.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from reticent.errors import SettingError
+from reticent.models.normalising import in_front_of_weights
+
+MOST_DIRECTIONS = 64
+"""So many stand out of the noise at most, of those that are looked for."""
+MOST_WIDE = 4096
+"""Numbers in a row: products of each with each are released, 8 million then."""
+
+
+class Whiten(nn.Module):
+    """Takes shares of some directions away from an input of length 1, and gives it back with length 8.
+
+    >>> layer = Whiten((2,))
+    >>> layer.directions[0], layer.shares[0] = torch.tensor([1.0, 0.0]), 1.0
+    >>> layer(torch.tensor([[3.0, 0.5]]))
+    tensor([[0., 8.]])
+    """
+
+    directions: Tensor
+    shares: Tensor
+
+    def __init__(self, shape: tuple[int, ...], most: int = 64):
+        super().__init__()
+        self.shape = shape
+        self.register_buffer("directions", torch.zeros(most, torch.Size(shape).numel()))
+        self.register_buffer("shares", torch.zeros(most))
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows = nn.functional.normalize(x.flatten(1), dim=1)
+        rows = rows - ((rows @ self.directions.T) * self.shares) @ self.directions
+        return 8 * nn.functional.normalize(rows, dim=1).reshape(x.shape)
+
+
+def whiten_of(shape: tuple[int, ...]) -> Whiten:
+    """The layer for inputs of a shape, which takes nothing away yet.
+
+    >>> whiten_of((1, 2, 2)).directions.shape
+    torch.Size([4, 4])
+    """
+    wide = torch.Size(shape).numel()
+    if wide > MOST_WIDE:
+        raise SettingError(
+            f"whitening is for inputs of at most {MOST_WIDE:,} numbers, and these have {wide:,}: "
+            "take features that are shorter, or leave it out"
+        )
+    return Whiten(shape, min(wide, MOST_DIRECTIONS))
+
+
+def with_whiten(model: nn.Module, inputs: tuple[int, ...]) -> nn.Sequential:
+    """The same network with a `Whiten` in front of its first layer that has weights.
+
+    >>> with_whiten(nn.Sequential(nn.Flatten(), nn.Linear(4, 2)), (2, 2))
+    Sequential(
+      (0): Flatten(start_dim=1, end_dim=-1)
+      (1): Whiten()
+      (2): Linear(in_features=4, out_features=2, bias=True)
+    )
+    """
+    return in_front_of_weights(model, inputs, whiten_of)

@@ -1,0 +1,160 @@
+"""Whitening: second moments are bounded, charged and noisy with coins of their own, and shrink what stands out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays_of
+from torch import nn
+
+import reticent as rt
+from reticent import data, models
+from reticent.accounting import Gaussian, Ledger, Planned
+from reticent.accounting.ledger import read_entries
+from reticent.certificate import verify
+from reticent.data.features.second_moments import FLOOR, SecondMoments, standing_out
+from reticent.errors import DataError, ModelError, SettingError
+from reticent.experiments.parts import model_of
+from reticent.experiments.recipe import Recipe
+from reticent.experiments.training import prepare, train
+from reticent.inside import Everyone, Randomness, RoundSettings, Vault, as_store, by_person
+from reticent.inside.least_squares import unfolded
+from reticent.models.normalising import split_at
+from reticent.models.whitening import Whiten
+from reticent.trained import load
+from reticent.whitened import whiten
+
+RECIPE = Recipe(data="digits", noise_multiplier=2.0, epochs=1, whiten=5.0, seed=0).filled()
+
+
+def summed(x: np.ndarray, *, whose: np.ndarray | None = None) -> torch.Tensor:
+    """The private answer, of rows or of persons."""
+    vault = Vault(
+        by_person((torch.as_tensor(x), torch.zeros(len(x))), whose),
+        randomness=Randomness.from_seed(0),
+        ledger=Ledger(),
+        allowance=Planned([Gaussian(1.0)]),
+    )
+    draw = vault.draw(Everyone(), RoundSettings(len(vault), len(vault), 1.0, 1.0))
+    return vault.ask(SecondMoments(nn.Flatten(), x[0].size), draw)._value
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    arrays_of.arrays(
+        np.float64,
+        st.tuples(st.integers(2, 6), st.integers(1, 4)),
+        elements=st.one_of(st.floats(allow_nan=True, allow_infinity=True), st.floats(-1e-160, 1e-160)),
+    )
+)
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_no_example_moves_the_moments_by_more_than_one(x: np.ndarray) -> None:
+    everyone, limit = summed(x), SecondMoments(nn.Flatten(), 1).sensitivity
+    assert torch.isfinite(everyone).all()
+    for gone in range(len(x)):
+        assert float((everyone - summed(np.delete(x, gone, axis=0))).norm()) <= limit * (1 + 1e-9)
+
+
+def test_rows_so_short_that_their_squares_are_rounded_away_count_for_no_more() -> None:
+    x = np.full((1, 3000), 1.5e-162)
+    x[0, 0] = 1.6e-162
+    assert float(summed(x).norm()) <= 1.0
+
+
+def test_the_moments_are_those_of_rows_of_length_one_and_of_persons_by_the_mean() -> None:
+    x = np.random.default_rng(0).normal(size=(5, 3)) * 40
+    unit = torch.as_tensor(x / np.linalg.norm(x, axis=1, keepdims=True))
+    assert torch.allclose(unfolded(summed(x), 3), unit.T @ unit)
+    whose = np.array([0, 0, 1, 1, 1])
+    each = [unit[whose == who] for who in (0, 1)]
+    assert torch.allclose(unfolded(summed(x, whose=whose), 3), sum(one.T @ one / len(one) for one in each))
+    with pytest.raises(DataError, match="3 numbers of each example"):
+        SecondMoments(lambda rows: rows[:, :2], 3)._rows(torch.as_tensor(x))
+
+
+def test_what_stands_out_is_found_and_shrunk_and_noise_is_left_alone() -> None:
+    rng, wide, size, noise = torch.Generator().manual_seed(0), 200, 20_000, 20.0
+    direction = nn.functional.normalize(torch.randn(wide, generator=rng, dtype=torch.float64), dim=0)
+    upper = torch.triu(torch.randn(wide, wide, generator=rng, dtype=torch.float64)) * noise / 2**0.5
+    symmetric = upper + upper.T - torch.diag(upper.diagonal()) * (2 - 2**0.5)
+    directions, shares = standing_out(8000 * torch.outer(direction, direction) + symmetric, noise, size, 8)
+    assert abs(float(directions[-1].double() @ direction)) > 0.99
+    floor = FLOOR * size / wide
+    assert float(shares[-1]) == pytest.approx(1 - (floor / (floor + 8000)) ** 0.5, abs=0.01)
+    assert not shares[:-1].any(), "the others are noise"
+    assert not standing_out(symmetric, noise, size, 8)[1].any()
+
+
+def test_the_layer_shrinks_and_scales_each_input_by_itself() -> None:
+    layer = models.Whiten((1, 2, 2), 4)
+    layer.directions[0, 0], layer.shares[0] = 1.0, 0.75
+    x = torch.tensor([[4.0, 3.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]]).reshape(2, 1, 2, 2)
+    wanted = 8 * nn.functional.normalize(torch.tensor([1.0, 3.0, 0.0, 0.0]), dim=0)
+    assert torch.allclose(layer(x)[0].flatten(), wanted)
+    assert not layer(x)[1].any()
+    assert torch.equal(layer(x)[:1], layer(x[:1]))
+
+
+def test_it_is_part_of_the_guarantee_and_verified(tmp_path: Path) -> None:
+    dataset = data.load("digits")
+    plain, whitened = (prepare(replace(RECIPE, whiten=noise), dataset) for noise in (None, 5.0))
+    assert whitened.guarantee().epsilon > plain.guarantee().epsilon
+    assert whitened.plan.already == (Gaussian(5.0),)
+    recipe = replace(RECIPE, centre=20.0)
+    answer = train(recipe, tmp_path)
+    assert train(recipe, tmp_path, resume=True) == answer
+    assert [entry.event for entry in read_entries(tmp_path / "whiten.jsonl")] == [Gaussian(5.0)]
+    assert verify(tmp_path).ok
+    loaded = load(tmp_path).model
+    before, layer = split_at(Whiten, loaded)
+    assert float(layer.shares.max()) > 0.1, "digits are brighter in the middle, all of them"
+    assert [type(part).__name__ for part in before] == ["Flatten", "Centre"]
+    assert rt.export(load(tmp_path), tmp_path / "out").exists()
+    (tmp_path / "whiten.jsonl").unlink()
+    assert not verify(tmp_path).ok
+
+
+@pytest.mark.parametrize("seed", [0, None])
+def test_after_a_crash_nothing_is_released_again(tmp_path: Path, seed: int | None) -> None:
+    dataset = data.load("digits")
+    first, again = (model_of(RECIPE, dataset) for _ in range(2))
+    for model in (first, again):
+        whiten(model, as_store(dataset.train.as_columns()), 5.0, seed=seed, folder=tmp_path)
+    assert torch.equal(split_at(Whiten, first)[1].directions, split_at(Whiten, again)[1].directions)
+    assert len(read_entries(tmp_path / "whiten.jsonl")) == 1
+
+
+def test_an_exported_model_answers_the_same_without_reticent(tmp_path: Path) -> None:
+    trained = rt.fit(
+        nn.Linear(4, 2),
+        rt.normalise((torch.rand(300, 4), torch.randint(0, 2, (300,))), budget_share=0.2, whiten=True),
+        epsilon=3.0,
+        epochs=1,
+        seed=0,
+        folder=tmp_path / "run",
+    )
+    assert [entry.event for entry in read_entries(tmp_path / "run" / "whiten.jsonl")]
+    assert verify(tmp_path / "run").ok
+    x = torch.rand(5, 4)
+    assert torch.equal(rt.load(tmp_path / "run", nn.Linear(4, 2)).predict(x), trained.predict(x))
+    script = rt.export(trained, tmp_path / "out")
+    names: dict[str, object] = {"__name__": "exported", "__file__": str(script)}
+    exec(compile(script.read_text(), str(script), "exec"), names)
+    assert torch.allclose(names["load"]()(x), trained.model(x))  # type: ignore[operator]
+
+
+def test_what_cannot_be_whitened_says_so() -> None:
+    with pytest.raises(SettingError, match="at most 4,096 numbers"):
+        models.with_whiten(nn.Sequential(nn.Linear(5000, 2)), (5000,))
+    with pytest.raises(ModelError, match="leave out centre and whiten"):
+        models.Blueprint(model="linear", inputs=(512,), classes=2, whiten=True, buckets=4096).build()
+    with pytest.raises(SettingError, match="takes no centre, whiten"):
+        train(Recipe(data="digits", method="selena", whiten=20.0, epochs=1))
+    with pytest.raises(SettingError, match="one length: leave out low and high"):
+        rt.normalise((torch.rand(3, 2), torch.zeros(3).long()), budget_share=0.1, low=-1.0, whiten=True)

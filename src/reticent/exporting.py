@@ -90,7 +90,7 @@ def written(layer: nn.Module) -> str:
     if isinstance(layer, Centre | Fill):
         return f"{type(layer).__name__}({tuple(layer.mean.shape)})"
     if isinstance(layer, Whiten):
-        return f"Whiten({layer.shape}, {len(layer.shares)})"
+        return f"Whiten({layer.shape})"
     if isinstance(layer, PresenceLinear):
         return f"PresenceLinear({len(layer.weight) - 1}, {len(layer.bias)})"
     if isinstance(layer, TemperedSigmoid):

@@ -25,14 +25,13 @@ def whiten(
 ) -> None:
     """Let the model's `Whiten` shrink the directions that stand out of noisy second moments of what it sees."""
     before, layer = split_at(Whiten, model)
-    most, wide = layer.directions.shape
+    wide = layer.directions.shape[1]
 
     def release(vault: Vault) -> dict[str, Tensor]:
         many = len(vault) if size is None else size
         moments = release_second_moments(vault, before, wide, noise_multiplier=noise_multiplier, size=size)
-        directions, shares = standing_out(moments, noise_multiplier, many, most)
+        directions, shares = standing_out(moments, noise_multiplier, many)
         return {"mean": shares, "directions": directions}
 
     found = release_once("whiten", private, (Gaussian(noise_multiplier),), release, seed, folder)
-    layer.directions.copy_(found["directions"])
-    layer.shares.copy_(found["mean"])
+    layer.directions, layer.shares = found["directions"].to(layer.directions), found["mean"].to(layer.shares)

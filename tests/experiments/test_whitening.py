@@ -83,17 +83,17 @@ def test_what_stands_out_is_found_and_shrunk_and_noise_is_left_alone() -> None:
     direction = nn.functional.normalize(torch.randn(wide, generator=rng, dtype=torch.float64), dim=0)
     upper = torch.triu(torch.randn(wide, wide, generator=rng, dtype=torch.float64)) * noise / 2**0.5
     symmetric = upper + upper.T - torch.diag(upper.diagonal()) * (2 - 2**0.5)
-    directions, shares = standing_out(8000 * torch.outer(direction, direction) + symmetric, noise, size, 8)
-    assert abs(float(directions[-1].double() @ direction)) > 0.99
+    directions, shares = standing_out(8000 * torch.outer(direction, direction) + symmetric, noise, size)
+    assert len(directions) == len(shares) == 1, "the others are noise"
+    assert abs(float(directions[0].double() @ direction)) > 0.99
     floor = FLOOR * size / wide
-    assert float(shares[-1]) == pytest.approx(1 - (floor / (floor + 8000)) ** 0.5, abs=0.01)
-    assert not shares[:-1].any(), "the others are noise"
-    assert not standing_out(symmetric, noise, size, 8)[1].any()
+    assert float(shares[0]) == pytest.approx(1 - (floor / (floor + 8000)) ** 0.5, abs=0.01)
+    assert not len(standing_out(symmetric, noise, size)[1])
 
 
 def test_the_layer_shrinks_and_scales_each_input_by_itself() -> None:
-    layer = models.Whiten((1, 2, 2), 4)
-    layer.directions[0, 0], layer.shares[0] = 1.0, 0.75
+    layer = models.Whiten((1, 2, 2))
+    layer.directions, layer.shares = torch.eye(4)[:1], torch.tensor([0.75])
     x = torch.tensor([[4.0, 3.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]]).reshape(2, 1, 2, 2)
     wanted = 8 * nn.functional.normalize(torch.tensor([1.0, 3.0, 0.0, 0.0]), dim=0)
     assert torch.allclose(layer(x)[0].flatten(), wanted)
@@ -118,6 +118,22 @@ def test_it_is_part_of_the_guarantee_and_verified(tmp_path: Path) -> None:
     assert rt.export(load(tmp_path), tmp_path / "out").exists()
     (tmp_path / "whiten.jsonl").unlink()
     assert not verify(tmp_path).ok
+
+
+def test_a_run_that_broke_off_goes_on_with_the_same_directions(tmp_path: Path) -> None:
+    def break_off(run: rt.Run, step: rt.Step) -> None:
+        if step.number == 3:
+            run.save()
+            raise KeyboardInterrupt
+
+    recipe = replace(RECIPE, epochs=2.0, batch_size=200.0)
+    whole = train(recipe, tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        train(recipe, tmp_path / "parts", progress=break_off)
+    parts = train(recipe, tmp_path / "parts", resume=True)
+    assert parts.accuracy == whole.accuracy
+    one, other = (load(tmp_path / name).model.state_dict() for name in ("whole", "parts"))
+    assert all(torch.equal(one[name], other[name]) for name in one)
 
 
 @pytest.mark.parametrize("seed", [0, None])

@@ -5,14 +5,14 @@ DP-SGD's noise is the same in all directions. A few in which examples are long f
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
 from reticent.errors import SettingError
 from reticent.models.normalising import in_front_of_weights
 
-MOST_DIRECTIONS = 64
-"""So many stand out of the noise at most, of those that are looked for."""
 MOST_WIDE = 4096
 """Numbers in a row: products of each with each are released, 8 million then."""
 
@@ -21,7 +21,7 @@ class Whiten(nn.Module):
     """Takes shares of some directions away from an input of length 1, and gives it back with length 8.
 
     >>> layer = Whiten((2,))
-    >>> layer.directions[0], layer.shares[0] = torch.tensor([1.0, 0.0]), 1.0
+    >>> layer.directions, layer.shares = torch.tensor([[1.0, 0.0]]), torch.tensor([1.0])
     >>> layer(torch.tensor([[3.0, 0.5]]))
     tensor([[0., 8.]])
     """
@@ -29,23 +29,29 @@ class Whiten(nn.Module):
     directions: Tensor
     shares: Tensor
 
-    def __init__(self, shape: tuple[int, ...], most: int = 64):
+    def __init__(self, shape: tuple[int, ...]):
         super().__init__()
         self.shape = shape
-        self.register_buffer("directions", torch.zeros(most, torch.Size(shape).numel()))
-        self.register_buffer("shares", torch.zeros(most))
+        self.register_buffer("directions", torch.zeros(0, torch.Size(shape).numel()))
+        self.register_buffer("shares", torch.zeros(0))
 
     def forward(self, x: Tensor) -> Tensor:
         rows = nn.functional.normalize(x.flatten(1), dim=1)
         rows = rows - ((rows @ self.directions.T) * self.shares) @ self.directions
         return 8 * nn.functional.normalize(rows, dim=1).reshape(x.shape)
 
+    def _load_from_state_dict(self, state: dict[str, Tensor], prefix: str, *others: Any) -> None:
+        """As many directions as were found."""
+        self.directions = torch.zeros_like(state.get(f"{prefix}directions", self.directions))
+        self.shares = torch.zeros_like(state.get(f"{prefix}shares", self.shares))
+        super()._load_from_state_dict(state, prefix, *others)
+
 
 def whiten_of(shape: tuple[int, ...]) -> Whiten:
     """The layer for inputs of a shape, which takes nothing away yet.
 
     >>> whiten_of((1, 2, 2)).directions.shape
-    torch.Size([4, 4])
+    torch.Size([0, 4])
     """
     wide = torch.Size(shape).numel()
     if wide > MOST_WIDE:
@@ -53,7 +59,7 @@ def whiten_of(shape: tuple[int, ...]) -> Whiten:
             f"whitening is for inputs of at most {MOST_WIDE:,} numbers, and these have {wide:,}: "
             "take features that are shorter, or leave it out"
         )
-    return Whiten(shape, min(wide, MOST_DIRECTIONS))
+    return Whiten(shape)
 
 
 def with_whiten(model: nn.Module, inputs: tuple[int, ...]) -> nn.Sequential:

@@ -22,6 +22,7 @@ from reticent.inside.persons import weighted_rows
 _TOGETHER = 2048  # rows: in float64 they take a quarter of what the moments take, at most
 _SHORTEST = 1e-30  # shorter rows stay as short as they are: the squares of their numbers would be rounded away
 _MARGIN = 1.02  # by which a direction must stand out of the noise
+_MOST = 64  # directions that are looked for
 FLOOR = 20.0
 """Directions are shrunk towards so many times what a direction has on average."""
 
@@ -73,21 +74,21 @@ def release_second_moments(
     return unfolded(released.double(), wide)
 
 
-def standing_out(moments: Tensor, noise: float, size: int, most: int) -> tuple[Tensor, Tensor]:
+def standing_out(moments: Tensor, noise: float, size: int) -> tuple[Tensor, Tensor]:
     """The directions that stand out of the noise, as rows, and what share of each should be taken away.
 
     Noise alone has a largest eigenvalue of noise * sqrt(2 wide); beyond it, what an eigenvalue would be without noise
     is known (Benaych-Georges & Nadakuditi 2011). Such a direction is shrunk so that it has about as much as `FLOOR`
     times the average direction has; all others, which noise hides, are left as they are.
 
-    >>> directions, shares = standing_out(torch.diag(torch.tensor([0.0, 900.0, 50.0])).double(), 0.5, 950, 2)
-    >>> directions[-1].abs(), bool(shares[-1] > 0)
-    (tensor([0., 1., 0.]), True)
+    >>> directions, shares = standing_out(torch.diag(torch.tensor([0.1, 900.0, 0.2])).double(), 0.5, 900)
+    >>> directions.abs(), bool(shares[0] > 0)
+    (tensor([[0., 1., 0.]]), True)
     """
     wide = len(moments)
-    values, vectors = eigh(moments.numpy(), subset_by_index=(wide - most, wide - 1))
+    values, vectors = eigh(moments.numpy(), subset_by_index=(max(0, wide - _MOST), wide - 1))
     seen, edge = torch.from_numpy(values), noise * math.sqrt(2 * wide)
     true = (seen + (seen.square() - edge**2).clamp(min=0).sqrt()) / 2
-    floor = FLOOR * size / wide
-    shares = torch.where(seen > _MARGIN * edge, 1 - (floor / (floor + true.clamp(min=0))).sqrt(), 0.0)
-    return torch.from_numpy(vectors.T.copy()).float(), shares.float()
+    there, floor = seen > _MARGIN * edge, FLOOR * size / wide
+    shares = 1 - (floor / (floor + true)).sqrt()
+    return torch.from_numpy(vectors.T.copy())[there].float(), shares[there].float()

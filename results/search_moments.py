@@ -14,30 +14,30 @@ from pathlib import Path
 
 import torch
 
-from reticent.accounting.losses.tradeoff import mu
+from reticent.experiments.presets import noise_of
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.settling import settled
 from reticent.experiments.training import examples, train
 
 LOG = Path(__file__).with_name("search-moments.log")
 DELTA = 1e-5
-DATA: dict[str, dict[str, object]] = {"fashion-mnist": {}, "mnist": {}, "cifar10": {}}
+DATA = ("mnist", "fashion-mnist", "cifar10")
 TRIED: tuple[tuple[float | None, float], ...] = ((None, 1.0), (0.25, 1.0), (0.25, 0.4))
 """Which share of the budget's mu the second moments take, and of the rule's step."""
 
 
 def wanted() -> Iterator[dict[str, object]]:
-    """All settings, epsilon 3 first."""
-    for epsilon in (3.0, 1.0, 8.0):
-        for name in DATA:
+    """All settings, one dataset after another."""
+    for name in DATA:
+        for epsilon in (3.0, 1.0, 8.0):
             for share, step in TRIED:
                 yield {"data": name, "epsilon": epsilon, "share": share, "step": step}
 
 
 def tried(data: str, epsilon: float, share: float | None, step: float) -> float:
     """The share of images set aside that are told right."""
-    noise = None if share is None else float(f"{1 / (share * mu(epsilon, DELTA)):.2g}")
-    recipe = Recipe(data=data, epsilon=epsilon, delta=DELTA, whiten=noise, validation=10_000, seed=0, **DATA[data])
+    noise = None if share is None else noise_of(share, epsilon, DELTA)
+    recipe = Recipe(data=data, epsilon=epsilon, delta=DELTA, whiten=noise, validation=10_000, seed=0)
     rule = settled(recipe.filled(), examples(recipe.filled()))
     accuracy = train(replace(recipe, lr=step * (rule.lr or 0.0), average_last=rule.average_last)).accuracy
     assert accuracy is not None

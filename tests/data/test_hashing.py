@@ -10,7 +10,8 @@ from reticent.data.sets import imdb
 from reticent.data.texts import Texts, as_texts, codes_of
 from reticent.errors import DataError, ModelError, SettingError, UnknownName
 from reticent.experiments.parts import blueprint_of
-from reticent.experiments.recipe import Recipe, features_by
+from reticent.experiments.presets import features_by
+from reticent.experiments.recipe import Recipe
 
 LONG = " ".join(f"w{n}" for n in range(300))
 

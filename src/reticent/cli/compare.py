@@ -65,7 +65,8 @@ def compare(
     refuse_charge(dataset, "a comparison")
     from reticent.experiments.compare import compare as run
     from reticent.experiments.compare import read_comparison
-    from reticent.experiments.recipe import features_by, parse_changes
+    from reticent.experiments.presets import features_by
+    from reticent.experiments.recipe import parse_changes
 
     flags = {
         "data": data,

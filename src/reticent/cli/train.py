@@ -83,7 +83,8 @@ def train(
     from reticent.cli.progress import progress
     from reticent.errors import SettingError
     from reticent.experiments.locks import locked
-    from reticent.experiments.recipe import features_by, parse_changes, read_recipe
+    from reticent.experiments.presets import features_by
+    from reticent.experiments.recipe import parse_changes, read_recipe
     from reticent.experiments.stored import kept_recipe
     from reticent.experiments.training import train as run
     from reticent.inside.several import here

@@ -6,8 +6,6 @@ import dataclasses
 import math
 import tomllib
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -18,6 +16,7 @@ from reticent.data import Declaration
 from reticent.data.features.extractors import SCALED
 from reticent.errors import SettingError, UnknownName
 from reticent.experiments.factories import find_factory, is_factory
+from reticent.experiments.presets import SHARE, noise_of, preset_of
 from reticent.inside.views import Views
 from reticent.reading import read_toml
 
@@ -105,7 +104,10 @@ class Recipe:
 
     def filled(self) -> Recipe:
         """The same recipe with the preset of its dataset and method where nothing was said; numbers may stay open."""
-        preset = _preset(presets(), self, data.resolve(self.data))
+        said = (self.features, self.model, self.views, self.activation)
+        preset = preset_of(data.resolve(self.data), self.method, *said)
+        if SHARE in preset and self.epsilon is not None and not catalogue.promises_nothing(self.method):
+            preset["whiten"] = noise_of(preset[SHARE], self.epsilon, self.delta)
         given = {name for name, value in self.to_json().items() if value is not None}
         names = {f.name for f in dataclasses.fields(Recipe)} - given
         if "max_grad_norm" not in catalogue.options(self.method):
@@ -124,47 +126,6 @@ class Recipe:
 
 
 _SETTINGS = [f.name for f in dataclasses.fields(Recipe) if f.name != "options"]
-
-
-@cache
-def presets() -> dict[str, Any]:
-    """The settings each dataset and method starts from (presets.toml)."""
-    return tomllib.loads((files("reticent.experiments") / "presets.toml").read_text())
-
-
-def features_by(public: str | None, features: str | None) -> str | None:
-    """The features that public data of a name gives, or those that were asked for.
-
-    >>> features_by("imagenet", None), features_by(None, "scattering")
-    ('efficientnet-lite0', 'scattering')
-    """
-    if public is None:
-        return features
-    known = presets()["public"]
-    if public not in known:
-        raise UnknownName("public data", public, sorted(known))
-    if features is not None:
-        raise SettingError(f"--public {public} chooses the features: leave out --features, or --public")
-    return str(known[public]["features"])
-
-
-def _preset(table: dict[str, Any], recipe: Recipe, dataset: str) -> dict[str, Any]:
-    """The settings for a dataset (or its features, or a network) and a method, the more particular ones last."""
-    whole = table["data"].get(dataset, {})
-    wants_images = (recipe.views, recipe.activation) != (None, None) and (recipe.features, recipe.model) == (None, None)
-    network = "network" if wants_images and "network" in whole else None
-    if recipe.model is not None or network is not None:  # the features of a preset go with its own network
-        whole = {name: value for name, value in whole.items() if name != "features"}
-    named = (recipe.features, network, recipe.model)
-    kinds = [whole, *(whole.get(name, {}) for name in named if name is not None)]
-    layers = [table["default"], *kinds, dict(catalogue.find(recipe.method).preset)]
-    layers += [kind.get(recipe.method, {}) for kind in kinds]
-    return {
-        name: value
-        for layer in layers
-        for name, value in layer.items()
-        if not isinstance(value, dict) or name == "options"
-    }
 
 
 def read_recipe(path: Path | None, changes: dict[str, Any]) -> Recipe:

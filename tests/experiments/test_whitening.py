@@ -20,9 +20,11 @@ from reticent.accounting.ledger import read_entries
 from reticent.certificate import verify
 from reticent.data.features.second_moments import FLOOR, SecondMoments, standing_out
 from reticent.errors import DataError, ModelError, SettingError
+from reticent.experiments import presets
 from reticent.experiments.parts import model_of
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.training import prepare, train
+from reticent.experiments.tuning import Searched, tune_recipe
 from reticent.inside import Everyone, Randomness, RoundSettings, Vault, as_store, by_person
 from reticent.inside.least_squares import unfolded
 from reticent.models.normalising import split_at
@@ -163,6 +165,26 @@ def test_an_exported_model_answers_the_same_without_reticent(tmp_path: Path) -> 
     names: dict[str, object] = {"__name__": "exported", "__file__": str(script)}
     exec(compile(script.read_text(), str(script), "exec"), names)
     assert torch.allclose(names["load"]()(x), trained.model(x))  # type: ignore[operator]
+
+
+def test_a_preset_whitens_runs_with_a_budget_and_the_datasets_own_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Recipe(data="fashion-mnist", epsilon=3.0, delta=1e-5).filled()
+    assert found.whiten == 5.6
+    assert found.filled() == found
+    assert Recipe(data="fashion-mnist", epsilon=1.0, delta=1e-5).filled().whiten == 15.0
+    assert Recipe(data="fashion-mnist", epsilon=3.0, whiten=9.0).filled().whiten == 9.0
+    for said in ({"features": "scattering-whitened"}, {"model": "cnn"}, {"views": "mirror"}, {"method": "pd_sgd"}):
+        assert Recipe(data="fashion-mnist", epsilon=3.0, **said).filled().whiten is None, said  # type: ignore[arg-type]
+    assert Recipe(data="fashion-mnist", noise_multiplier=3.0).filled().whiten is None
+    table = presets.presets()
+    digits = {**table["data"]["digits"], presets.SHARE: 0.25}
+    monkeypatch.setattr(presets, "presets", lambda: {**table, "data": {"digits": digits}})
+    recipe = Recipe(data="digits", epsilon=3.0, epochs=1, batch_size=300, seed=0)
+    run = prepare(recipe.filled(), data.load("digits"))
+    assert len(run.plan.already) == 1
+    assert run.guarantee().epsilon <= 3.0
+    search = Searched(aside=200, choices=[{"lr": 0.3}], trials=1.5)
+    assert tune_recipe(recipe, search)[0].guarantee.status == "proved", "a search releases nothing first"
 
 
 def test_what_cannot_be_whitened_says_so() -> None:

@@ -1,19 +1,22 @@
 """Features: computed once, found again by content, never mixed up, and clear about a full disk."""
 
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from torch import nn
 
 from reticent import data
 from reticent.data.examples import Examples
-from reticent.data.features import pretrained
+from reticent.data.features import pretrained, vectors
 from reticent.data.features.deskew import Deskew
-from reticent.data.features.extractors import features_of
+from reticent.data.features.extractors import features_of, text_features
 from reticent.data.features.pretrained import LITE0_TRAINED_ON, efficientnet_lite0
+from reticent.data.features.vectors import WORDLLAMA_MADE_OF
 from reticent.data.loading import arrays
 from reticent.data.texts import as_texts
 from reticent.errors import DataError, ModelError, UnknownName
@@ -295,3 +298,32 @@ def test_no_images_have_no_features_and_whole_numbers_are_straightened():
     assert features_of(torch.rand(0, 1, 8, 8), "scattering").shape == (0, 81, 2, 2)
     whole = torch.randint(0, 256, (3, 1, 8, 8), dtype=torch.uint8)
     torch.testing.assert_close(Deskew()(whole), Deskew()(whole.float()))
+
+
+def a_package(folder: Path, monkeypatch: pytest.MonkeyPatch) -> torch.Tensor:
+    """Something that has the files of wordllama, with five tokens."""
+    vocabulary = {"ood": 0, "▁good": 1, "▁Good": 2, "▁Film": 3, "▁_x": 4}
+    for name in ("weights", "tokenizers"):
+        (folder / "wordllama" / name).mkdir(parents=True)
+    (folder / "wordllama" / "__init__.py").write_text("raise RuntimeError('nobody may run this')")
+    config = folder / "wordllama" / "tokenizers" / "l2_supercat_tokenizer_config.json"
+    config.write_text(json.dumps({"model": {"vocab": vocabulary}}))
+    table = torch.arange(20, dtype=torch.float16).reshape(5, 4)
+    save_file({"embedding.weight": table}, folder / "wordllama" / "weights" / "l2_supercat_256.safetensors")
+    monkeypatch.syspath_prepend(folder)
+    return table.float()
+
+
+def test_wordllama_has_a_vector_for_each_word_that_is_a_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = a_package(tmp_path, monkeypatch)
+    found = text_features(["Good film!", "good, odd good", "ood _x"], "wordllama")
+    assert torch.equal(found, torch.stack([(table[1] + table[3]) / 2, table[1], torch.zeros(4)]))
+    texts = data.Examples(torch.zeros(1, 1), torch.zeros(1).long(), texts=as_texts(["a film"]))
+    made = data.extract(data.Dataset("texts", texts, None, 2, ""), "wordllama")
+    assert made.train.assumes == (WORDLLAMA_MADE_OF,)
+
+
+def test_wordllama_that_is_not_there_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vectors, "find_spec", lambda _name: None)
+    with pytest.raises(DataError, match=r"reticent\[wordllama\]"):
+        text_features(["a film"], "wordllama")

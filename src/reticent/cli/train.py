@@ -166,8 +166,8 @@ def _both(one: Tell, two: Tell) -> Tell:
 def in_words(result: Result) -> str:
     """What came of a run, for people."""
     names = ("epochs", "batch_size", "lr", "momentum", "average_last", "max_grad_norm")
-    names += ("centre", "whiten", "statistics_noise", "fill_noise")  # released before training
-    settings = {name: result.settings.get(name, float) for name in names}
+    released_first = ("centre", "whiten", "statistics_noise", "fill_noise")
+    settings = {name: result.settings.get(name, float) for name in (*names, *released_first)}
     numbers = ", ".join(f"{name} {value:g}" for name, value in settings.items() if value)
     return "\n".join(
         [

@@ -25,7 +25,7 @@ from reticent.data.features.pretrained import LITE0, LITE0_TRAINED_ON, efficient
 from reticent.data.features.scattering import Scattering
 from reticent.data.features.threads import threads_inside
 from reticent.data.features.two_scales import GROUPS, TwoScales
-from reticent.data.features.vectors import GLOVE_TRAINED_ON, MEANS, mean_vectors
+from reticent.data.features.vectors import MEANS, mean_vectors
 from reticent.data.features.whitened import Whitened, photographs, writing
 from reticent.data.loading.arrays import Array, fingerprint
 from reticent.data.texts import Texts, as_texts
@@ -55,10 +55,10 @@ def extract(
     """The dataset with every input replaced by its features; `progress(done, total)` is told as it goes.
 
     docs/features.md has all names: `"scattering"` and its kin, `"deskew"`, `"efficientnet-lite0"` for images,
-    `"hashed-words"`, `"hashed-ngrams"`, `"glove-mean"` for texts. Names joined by `+` follow one another; those joined
-    by `|` stand side by side, each scaled to the same length. A module or function may be given instead: features of a
-    module are cached under its weights, those of a function only if `key` names it. A module is taken in evaluation
-    mode, and what mixes examples is refused. Vectors of words are read from the data `folder`.
+    `"hashed-words"`, `"hashed-ngrams"`, `"glove-mean"`, `"wordllama"` for texts. Names joined by `+` follow one
+    another; those joined by `|` stand side by side, each scaled to the same length. A module or function may be given
+    instead: features of a module are cached under its weights, those of a function only if `key` names it. A module is
+    taken in evaluation mode, and what mixes examples is refused. Vectors of words are read from the data `folder`.
 
     >>> from reticent.data import load
     >>> extract(load("digits"), lambda images: images.flatten(1)).inputs
@@ -87,8 +87,8 @@ def _extract(
         found = _of_texts(dataset, f"{kind} in {buckets:,} buckets", partial(present, kind=kind, buckets=buckets))
         return replace(found, buckets=buckets)
     if isinstance(extractor, str) and extractor in MEANS:
-        means = partial(mean_vectors, size=MEANS[extractor], folder=folder)
-        return _of_texts(dataset, extractor, means, GLOVE_TRAINED_ON)
+        means = partial(mean_vectors, name=extractor, folder=folder)
+        return _of_texts(dataset, extractor, means, MEANS[extractor][1])
     if extractor == NORMALISED:
         plain = extract(dataset, "scattering", progress=progress)
         return extract(plain, nn.GroupNorm(GROUPS[2], plain.inputs[0], affine=False), progress=progress)

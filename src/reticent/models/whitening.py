@@ -18,7 +18,7 @@ MOST_WIDE = 4096
 
 
 class Whiten(nn.Module):
-    """Takes shares of some directions away from an input of length 1, and gives it back with length 8.
+    """Takes shares of some directions away from an input, and gives it back with length 8, however long it was.
 
     >>> layer = Whiten((2,))
     >>> layer.directions, layer.shares = torch.tensor([[1.0, 0.0]]), torch.tensor([1.0])
@@ -36,9 +36,9 @@ class Whiten(nn.Module):
         self.register_buffer("shares", torch.zeros(0))
 
     def forward(self, x: Tensor) -> Tensor:
-        rows = nn.functional.normalize(x.flatten(1), dim=1)
-        rows = rows - ((rows @ self.directions.T) * self.shares) @ self.directions
-        return 8 * nn.functional.normalize(rows, dim=1).reshape(x.shape)
+        rows = x.flatten(1)  # with few passes over them: they are many more numbers than a linear layer makes of them
+        rows = torch.addmm(rows, (rows @ self.directions.T) * self.shares, self.directions, alpha=-1)
+        return (rows * (8 / rows.norm(dim=1, keepdim=True).clamp(min=1e-12))).reshape(x.shape)
 
     def _load_from_state_dict(self, state: dict[str, Tensor], prefix: str, *others: Any) -> None:
         """As many directions as were found."""

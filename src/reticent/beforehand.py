@@ -11,6 +11,7 @@ from torch import Tensor
 
 from reticent import checkpoint
 from reticent.accounting import Event, Ledger, Planned
+from reticent.accounting.ledger import read_entries
 from reticent.errors import ResumeError
 from reticent.inside import Randomness, Store, Vault
 from reticent.inside.several import here
@@ -55,10 +56,21 @@ def _released_once(
                 "run in another folder"
             )
         return kept.tree
+    if folder is not None and not kept.tree and not ledger.tally() and _rounds_made(folder):
+        raise ResumeError(
+            f"{folder} holds rounds of a run whose {name} is gone, and to release it again would cost twice: bring "
+            f"back {name}.safetensors and {name}.jsonl, or start a new run in another folder"
+        )
     kept.claim(vault.fingerprint(), randomness)
     with vault.round(BEFORE_THE_FIRST[name]):
         kept.write(release(vault))
     return kept.tree
+
+
+def _rounds_made(folder: Path) -> bool:
+    """Whether training has begun there, with numbers that were released before it."""
+    made = folder / "ledger.jsonl"
+    return made.exists() and bool(read_entries(made))
 
 
 class _Kept:

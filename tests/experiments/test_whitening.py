@@ -18,16 +18,18 @@ from reticent import data, models
 from reticent.accounting import Gaussian, Ledger, Planned
 from reticent.accounting.ledger import read_entries
 from reticent.certificate import verify
-from reticent.data.features.second_moments import FLOOR, SecondMoments, standing_out
-from reticent.errors import DataError, ModelError, SettingError
-from reticent.experiments import presets
+from reticent.data.features.second_moments import SecondMoments, standing_out
+from reticent.errors import DataError, ModelError, ResumeError, SettingError
+from reticent.experiments import normalising, presets
+from reticent.experiments.normalising import centre
 from reticent.experiments.parts import model_of
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.training import prepare, train
 from reticent.experiments.tuning import Searched, tune_recipe
 from reticent.inside import Everyone, Randomness, RoundSettings, Vault, as_store, by_person
 from reticent.inside.least_squares import unfolded
-from reticent.models.normalising import split_at
+from reticent.inside.persons import Persons
+from reticent.models.normalising import Centre, split_at
 from reticent.models.whitening import Whiten
 from reticent.trained import load
 from reticent.whitened import whiten
@@ -35,7 +37,7 @@ from reticent.whitened import whiten
 RECIPE = Recipe(data="digits", noise_multiplier=2.0, epochs=1, whiten=5.0, seed=0).filled()
 
 
-def summed(x: np.ndarray, *, whose: np.ndarray | None = None) -> torch.Tensor:
+def summed(x: np.ndarray, *, whose: np.ndarray | None = None, before: nn.Module | None = None) -> torch.Tensor:
     """The private answer, of rows or of persons."""
     vault = Vault(
         by_person((torch.as_tensor(x), torch.zeros(len(x))), whose),
@@ -44,7 +46,7 @@ def summed(x: np.ndarray, *, whose: np.ndarray | None = None) -> torch.Tensor:
         allowance=Planned([Gaussian(1.0)]),
     )
     draw = vault.draw(Everyone(), RoundSettings(len(vault), len(vault), 1.0, 1.0))
-    return vault.ask(SecondMoments(nn.Flatten(), x[0].size), draw)._value
+    return vault.ask(SecondMoments(before or nn.Flatten(), x[0].size), draw)._value
 
 
 @settings(max_examples=60, deadline=None)
@@ -88,8 +90,17 @@ def test_what_stands_out_is_found_and_shrunk_and_noise_is_left_alone() -> None:
     directions, shares = standing_out(8000 * torch.outer(direction, direction) + symmetric, noise, size)
     assert len(directions) == len(shares) == 1, "the others are noise"
     assert abs(float(directions[0].double() @ direction)) > 0.99
-    floor = FLOOR * size / wide
+    floor = 20 * size / wide
     assert float(shares[0]) == pytest.approx(1 - (floor / (floor + 8000)) ** 0.5, abs=0.01)
+    both = torch.diag(torch.cat([torch.tensor([450.0, 900.0]), torch.zeros(wide - 2)])).double()
+    directions, shares = standing_out(
+        both,
+        noise,
+        200,
+    )
+    true = (torch.tensor([450.0, 900.0]) + (torch.tensor([450.0, 900.0]) ** 2 - 400**2).sqrt()) / 2
+    assert torch.allclose(shares, 1 - (20 / (20 + true)).sqrt(), atol=1e-4), "without the noise they would be smaller"
+    assert len(standing_out(both / 450 * 401, noise, 200)[1]) == 1, "noise alone may be a little beyond its edge"
     assert not len(standing_out(symmetric, noise, size)[1])
 
 
@@ -138,6 +149,108 @@ def test_a_run_that_broke_off_goes_on_with_the_same_directions(tmp_path: Path) -
     assert all(torch.equal(one[name], other[name]) for name in one)
 
 
+@pytest.mark.parametrize("released", ["whiten", "centre"])
+def test_what_rounds_were_made_with_is_not_released_again_when_it_is_gone(tmp_path: Path, released: str) -> None:
+    def break_off(run: rt.Run, step: rt.Step) -> None:
+        if step.number == 2:
+            run.save()
+            raise KeyboardInterrupt
+
+    recipe = replace(RECIPE, centre=20.0, epochs=2.0, batch_size=200.0)
+    with pytest.raises(KeyboardInterrupt):
+        train(recipe, tmp_path, progress=break_off)
+    for file in tmp_path.glob(f"{released}.*"):
+        file.unlink()
+    with pytest.raises(ResumeError, match=f"whose {released} is gone"):
+        train(recipe, tmp_path, resume=True)
+
+
+class Picky(nn.Module):
+    """Fails on rows that begin with a large number, and says which."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if (x[:, 0] > 100).any():
+            raise ValueError(f"a row begins with {x[:, 0].max()}")
+        return x
+
+
+def test_a_row_that_fails_counts_for_nothing_and_nobody_hears_of_it() -> None:
+    x = np.random.default_rng(0).normal(size=(6, 3))
+    wild = np.concatenate([x, [[4711.0, 0.0, 0.0]]])
+    assert torch.allclose(summed(wild, before=Picky()), summed(x))
+    network = models.with_centre(nn.Sequential(Picky(), nn.Linear(3, 2)), (3,))
+    centre(network, data.Examples(torch.as_tensor(wild).float(), torch.zeros(7).long()), 1e-6, seed=0, folder=None)
+    assert torch.allclose(split_at(Centre, network)[1].mean.double() * 7, torch.as_tensor(cut(x)).sum(0), atol=1e-3)
+    with pytest.raises(ModelError, match="fails for every example"):
+        summed(wild[-1:], before=Picky())
+
+
+def cut(x: np.ndarray) -> np.ndarray:
+    """Rows no longer than a centre's limit."""
+    return x * np.minimum(1, 3**0.5 / np.linalg.norm(x, axis=1, keepdims=True))
+
+
+def test_loading_fits_the_layer_or_is_refused_and_other_weights_leave_it_alone() -> None:
+    layer = models.Whiten((4,))
+    layer.load_state_dict({"directions": torch.eye(4)[:2], "shares": torch.ones(2)})
+    layer.load_state_dict({}, strict=False)
+    assert layer.shares.tolist() == [1.0, 1.0]
+    with pytest.raises(RuntimeError, match="size mismatch"):
+        layer.load_state_dict({"directions": torch.ones(2, 7), "shares": torch.ones(2)})
+    double = models.Whiten((4,)).double()
+    double.load_state_dict({"directions": torch.eye(4)[:1], "shares": torch.ones(1)})
+    assert double.directions.dtype == torch.float64
+    assert models.Whiten((4,))(torch.rand(2, 4).double()).dtype == torch.float64
+    pair = torch.rand(200, 4).double(), torch.randint(0, 2, (200,))
+    asked = rt.normalise(pair, budget_share=0.2, whiten=True)
+    assert rt.fit(nn.Linear(4, 2).double(), asked, epsilon=3.0, epochs=1, seed=0).guarantee.epsilon <= 3.0
+
+
+def test_the_declared_size_counts_and_not_how_many_there_are() -> None:
+    """At the same noise and rows, shares are of the floor that the declared number sets."""
+    x = nn.functional.normalize(torch.randn(500, 30, generator=torch.Generator().manual_seed(0)), dim=1) + 1.0
+    found = {}
+    for size in (500, 5000):
+        network = models.with_whiten(nn.Sequential(nn.Linear(30, 2)), (30,))
+        whiten(network, as_store((x, torch.zeros(500).long())), 5.0, size=size, seed=0, folder=None)
+        found[size] = float(split_at(Whiten, network)[1].shares[-1])
+    moments = 500.0  # nearly all of it lies in one direction
+    for size, share in found.items():
+        floor = 20 * size / 30
+        assert share == pytest.approx(1 - (floor / (floor + moments)) ** 0.5, abs=0.03)
+    recipe = replace(RECIPE, size=20_000)
+    dataset = data.load("digits")
+    shares = [
+        float(split_at(Whiten, prepare(one, dataset).model)[1].shares.max())
+        for one in (recipe, replace(recipe, size=None))
+    ]
+    assert shares[0] < shares[1] / 2
+
+
+def test_persons_count_once_however_many_rows_they_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A recipe with groups hands its persons to the release, with the most rows that each may have."""
+    seen: list[object] = []
+    monkeypatch.setattr(normalising, "whiten", lambda _model, people, *_args, **_settings: seen.append(people))
+    x, whose = torch.rand(40, 4), torch.arange(40) // 4
+    examples = data.Examples(x, torch.zeros(40).long(), groups=whose)
+    recipe = Recipe(data="digits", groups="who", most_rows=2, whiten=5.0)
+    normalising.normalise(nn.Linear(4, 2), examples, recipe, None)
+    people = seen[0]
+    assert isinstance(people, Persons)
+    assert (len(people), people.most_rows) == (10, 2)
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.load`")
+@pytest.mark.parametrize("form", ["torchscript", "torch-export"])
+def test_other_forms_answer_the_same(tmp_path: Path, form: str) -> None:
+    train(RECIPE, tmp_path / "run")
+    trained = load(tmp_path / "run")
+    path = rt.export(trained, tmp_path / "out", form)
+    x = torch.rand(3, 1, 8, 8)
+    there = torch.jit.load(path) if form == "torchscript" else torch.export.load(path).module()  # type: ignore[no-untyped-call]
+    assert torch.allclose(there(x), trained.model(x), atol=1e-5)
+
+
 @pytest.mark.parametrize("seed", [0, None])
 def test_after_a_crash_nothing_is_released_again(tmp_path: Path, seed: int | None) -> None:
     dataset = data.load("digits")
@@ -173,6 +286,8 @@ def test_a_preset_whitens_runs_with_a_budget_and_the_datasets_own_network(monkey
     assert found.filled() == found
     assert Recipe(data="fashion-mnist", epsilon=1.0, delta=1e-5).filled().whiten == 15.0
     assert Recipe(data="fashion-mnist", epsilon=3.0, whiten=9.0).filled().whiten == 9.0
+    assert Recipe(data="fashion-mnist", epsilon=3.0, whiten=0.0).filled().whiten is None
+    assert Recipe(data="fashion-mnist", epsilon=3.0, delta=1e-8).filled().whiten == 7.3
     for said in ({"features": "scattering-whitened"}, {"model": "cnn"}, {"views": "mirror"}, {"method": "pd_sgd"}):
         assert Recipe(data="fashion-mnist", epsilon=3.0, **said).filled().whiten is None, said  # type: ignore[arg-type]
     assert Recipe(data="fashion-mnist", noise_multiplier=3.0).filled().whiten is None
@@ -190,6 +305,8 @@ def test_a_preset_whitens_runs_with_a_budget_and_the_datasets_own_network(monkey
 def test_what_cannot_be_whitened_says_so() -> None:
     with pytest.raises(SettingError, match="at most 4,096 numbers"):
         models.with_whiten(nn.Sequential(nn.Linear(5000, 2)), (5000,))
+    with pytest.raises(ModelError, match="without weights"):
+        models.with_whiten(nn.Sequential(nn.Flatten()), (4,))
     with pytest.raises(ModelError, match="leave out centre and whiten"):
         models.Blueprint(model="linear", inputs=(512,), classes=2, whiten=True, buckets=4096).build()
     with pytest.raises(SettingError, match="takes no centre, whiten"):

@@ -37,7 +37,8 @@ SAYS = {
     "noise_multiplier": "noise as a multiple of the clip norm, instead of epsilon",
     "max_grad_norm": "clip norm; the method's own",
     "centre": "noise multiplier of a mean that is released first and taken away from what the network sees",
-    "whiten": "noise multiplier of second moments that are released first: what is long in all rows is shrunk",
+    "whiten": "noise multiplier of second moments that are released first: what is long in all rows is shrunk; "
+    "0 for none where a preset has it",
     "statistics_noise": "noise multiplier of the channels' means and squares, released first to normalise by; "
     "of hashed words: of how many texts have each",
     "fill_noise": 'noise multiplier of the means that stand for missing cells (fill = "noisy" in the schema)',

@@ -79,7 +79,10 @@ def learn(
 
 
 def _normalised(recipe: Recipe, dataset: Dataset) -> nn.Module:
-    """The recipe's network with its normalising layers filled as a private run's are: no accuracy lost, none gained."""
+    """The recipe's network with its normalising layers filled as a private run's are: no accuracy lost, none gained.
+
+    What a preset releases for a share of the budget is for runs that have one.
+    """
     model = model_of(recipe, dataset)
     normalise(model, dataset.train, recipe, None)
     return model

@@ -113,7 +113,8 @@ class Recipe:
         if "max_grad_norm" not in catalogue.options(self.method):
             names.discard("max_grad_norm")
         filled = dataclasses.replace(self, **{name: value for name, value in preset.items() if name in names})
-        return dataclasses.replace(filled, options=preset.get("options", {}) | self.options)
+        whiten = filled.whiten or None  # 0, to have none although the preset has
+        return dataclasses.replace(filled, whiten=whiten, options=preset.get("options", {}) | self.options)
 
     def declared(self) -> Declaration:
         """What is said of the user's own files."""

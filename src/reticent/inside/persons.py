@@ -20,6 +20,7 @@ from reticent.errors import DataError, SettingError, require
 from reticent.gradients.batches import map_tensors
 from reticent.gradients.grouped import Grouped, GroupedLoss
 from reticent.inside.columns import Columns
+from reticent.inside.each_row import each_row
 from reticent.inside.store import Batch, Mapped, Store, as_store
 from reticent.inside.task import Loss
 from reticent.inside.views import Views
@@ -179,8 +180,8 @@ def features_of(function: Callable[[Tensor], Tensor], batch: Batch) -> Tensor:
             [-2.]], dtype=torch.float64)
     """
     if not isinstance(batch, Grouped):
-        return function(batch if isinstance(batch, Tensor) else batch[0]).double()
-    found = function(batch.rows[0].flatten(0, 1)).double()
+        return each_row(function, batch if isinstance(batch, Tensor) else batch[0]).double()
+    found = each_row(function, batch.rows[0].flatten(0, 1)).double()
     weights = batch.weights.double().reshape(-1, *[1] * (found.ndim - 1))
     return (found * weights).reshape(*batch.weights.shape, *found.shape[1:]).sum(1)
 

@@ -130,9 +130,11 @@ def in_front_of_weights(
 ) -> nn.Sequential:
     """The same network with a layer, made for the shape of what it will see, in front of the first that has weights."""
     layers = _layers(model)
-    first = next(number for number, layer in enumerate(layers) if any(True for _ in layer.parameters()))
+    first = next((number for number, layer in enumerate(layers) if any(True for _ in layer.parameters())), None)
+    if first is None:
+        raise ModelError("a network without weights learns nothing: give it a layer that has some")
     with torch.no_grad():
-        seen = nn.Sequential(*layers[:first])(torch.zeros(1, *inputs))
+        seen = nn.Sequential(*layers[:first])(torch.zeros(2, *inputs))
     return nn.Sequential(*layers[:first], make(tuple(seen.shape[1:])), *layers[first:])
 
 

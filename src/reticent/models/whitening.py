@@ -37,13 +37,17 @@ class Whiten(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         rows = x.flatten(1)  # with few passes over them: they are many more numbers than a linear layer makes of them
-        rows = torch.addmm(rows, (rows @ self.directions.T) * self.shares, self.directions, alpha=-1)
-        return (rows * (8 / rows.norm(dim=1, keepdim=True).clamp(min=1e-12))).reshape(x.shape)
+        directions, shares = self.directions.to(rows), self.shares.to(rows)
+        rows = torch.addmm(rows, (rows @ directions.T) * shares, directions, alpha=-1)
+        lengths: Tensor = rows.norm(dim=1, keepdim=True)
+        return (rows * (8 / lengths.clamp(min=1e-12))).reshape(x.shape)
 
     def _load_from_state_dict(self, state: dict[str, Tensor], prefix: str, *others: Any) -> None:
-        """As many directions as were found."""
-        self.directions = torch.zeros_like(state.get(f"{prefix}directions", self.directions))
-        self.shares = torch.zeros_like(state.get(f"{prefix}shares", self.shares))
+        """As many directions as were found; what does not fit is left to torch to refuse."""
+        directions, shares = (state.get(f"{prefix}{name}") for name in ("directions", "shares"))
+        if directions is not None and shares is not None and directions.shape[:1] == shares.shape:
+            self.directions = self.directions.new_zeros(len(shares), self.directions.shape[1])
+            self.shares = self.shares.new_zeros(len(shares))
         super()._load_from_state_dict(state, prefix, *others)
 
 

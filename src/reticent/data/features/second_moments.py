@@ -16,6 +16,7 @@ from torch import Tensor
 
 from reticent.errors import DataError
 from reticent.inside import Drawn, Everyone, GaussianNoise, RoundSettings, Vault
+from reticent.inside.each_row import each_row
 from reticent.inside.least_squares import ROUNDED, folded, unfolded
 from reticent.inside.persons import weighted_rows
 
@@ -56,7 +57,7 @@ class SecondMoments:
 
     def _rows(self, x: Tensor) -> Tensor:
         """Rows of length 1, or 0."""
-        found = self.before(x)
+        found = each_row(self.before, x)
         rows = found.reshape(len(found), -1).double().cpu()
         if rows.shape != (len(x), self.wide):
             raise DataError(f"whitening is for {self.wide} numbers of each example, not {tuple(found.shape[1:])}")

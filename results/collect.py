@@ -208,7 +208,8 @@ def _cells(records: list[Record], printed: dict[str, float | None]) -> Iterator[
     """One row for each cell of a table, beside what is printed there."""
     yield "cell", "printed", "ours", "proved epsilon", "seeds", "core-minutes"
     for group in sorted(_groups(records), key=lambda group: str(group[0]["label"])):
-        cell = f"{group[0]['label']}-eps{group[0]['target_epsilon']:g}"
+        budget = group[0]["target_epsilon"]
+        cell = f"{group[0]['label']}" + ("" if budget is None else f"-eps{budget:g}")
         figures = (_accuracy(group), _epsilon(group, "epsilon"), str(len(group)), _minutes(group))
         there = printed.get(cell)
         yield cell, "" if there is None else f"{there:g}", *figures
@@ -216,7 +217,8 @@ def _cells(records: list[Record], printed: dict[str, float | None]) -> Iterator[
 
 def _headline(records: list[Record]) -> Iterator[Sequence[str]]:
     """The best, one row a dataset and one column a budget."""
-    groups = {(str(group[0]["label"]), group[0]["target_epsilon"]): group for group in _groups(records)}
+    private = [record for record in records if record["target_epsilon"] is not None]
+    groups = {(str(group[0]["label"]), group[0]["target_epsilon"]): group for group in _groups(private)}
     budgets = sorted({epsilon for _, epsilon in groups})
     yield "proved epsilon", *(f"{epsilon:g}" for epsilon in budgets)
     for label in sorted({label for label, _ in groups}, reverse=True):

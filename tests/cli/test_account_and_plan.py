@@ -130,6 +130,8 @@ def test_words_for_people() -> None:
     assert "proved (PLD)" in text
     assert "refuted: see docs/accounting.md" in text
     assert "assumes     a rejected candidate is never seen" in text
+    text = CliRunner().invoke(app, ["plan", "--data", "digits", "--epsilon", "3", *settings(whiten=5)]).output
+    assert "released first, in the price: Gaussian(noise_multiplier=5.0)" in text
 
 
 @pytest.mark.parametrize(

@@ -131,7 +131,8 @@ def _answer(quoted: Quote) -> dict[str, object]:
 
 
 def _lines(quoted: Quote) -> list[str]:
-    return [str(quoted.guarantee), *shown(numbers(quoted), _found(quoted))]
+    first = [f"released first, in the price: {event}" for event in quoted.plan.already]
+    return [str(quoted.guarantee), *shown(numbers(quoted), _found(quoted)), *first]
 
 
 def _listed(text: str | None) -> list[float]:

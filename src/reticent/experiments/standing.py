@@ -96,7 +96,7 @@ def read_reasons(path: Path) -> list[Reason]:
 def _table(paper: str, table: Table, held: Held, reasons: Sequence[Reason]) -> PaperTable:
     numbers = []
     for cell in table.cells:
-        why = " ".join(reason.why for reason in reasons if reason.about(paper, table, cell)) or None
+        why = "; ".join(reason.why for reason in reasons if reason.about(paper, table, cell)) or None
         asked = Wanted(paper, table, cell, claimed=False)
         numbers += [_number(asked, name, held, why) for name in _measures(cell)]
     return PaperTable(

@@ -103,8 +103,8 @@ class StatisticsQuery:
         for batch in drawn.batches():
             for rows, targets, weights in self._rows(batch):
                 weighed = rows * weights[:, None]
-                gram += rows.T @ weighed
-                products += weighed.T @ targets
+                gram.addmm_(rows.T, weighed)
+                products.addmm_(weighed.T, targets)
         return torch.cat([folded(gram), self.rule.balance * products.reshape(-1)])
 
     @torch.no_grad()

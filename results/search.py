@@ -21,7 +21,7 @@ from reticent.experiments.recipe import Recipe
 from reticent.experiments.training import examples
 
 LOG = Path(__file__).with_name("search.log")
-ASIDE, AVERAGED, MOMENTUM = 5000, 0.15, 0.9
+ASIDE, MOMENTUM = 5000, 0.9
 USUAL = {
     "features": "hashed-words",
     "epsilon": 3.0,
@@ -31,11 +31,13 @@ USUAL = {
     "rate": 0.12,
     "length": 8.0,
     "most": 0.0,
+    "released": 50.0,
+    "averaged": 0.15,
+    "seed": 0,
 }
 """`step` is the learning rate times the clip norm; `rate` the share of examples that a round draws on average; `length`
 that of a review's row of words. A word counts no more than `most` on average in rows of length 1 (0: as it is), by
-means that are released with `RELEASED` noise."""
-RELEASED = 50.0
+means that are released with `released` noise; `averaged` is the share of the rounds whose weights are averaged at the end."""
 
 
 @cache
@@ -55,11 +57,13 @@ def _rows(features: str) -> tuple[csr_matrix, np.ndarray, csr_matrix, np.ndarray
 
 
 @cache
-def _weighed(features: str, most: float) -> tuple[csr_matrix, np.ndarray, csr_matrix, np.ndarray]:
+def _weighed(
+    features: str, most: float, released: float, seed: int
+) -> tuple[csr_matrix, np.ndarray, csr_matrix, np.ndarray]:
     x, y, others, truth = _rows(features)
     if not most:
         return x, y, others, truth
-    mean = np.asarray(x.sum(0)).ravel() + RELEASED * np.random.default_rng(1).standard_normal(x.shape[1])
+    mean = np.asarray(x.sum(0)).ravel() + released * np.random.default_rng(1 + 2 * seed).standard_normal(x.shape[1])
     shares = diags(most / np.maximum(mean / len(y), most))
 
     def scaled(rows: csr_matrix) -> csr_matrix:
@@ -71,21 +75,30 @@ def _weighed(features: str, most: float) -> tuple[csr_matrix, np.ndarray, csr_ma
 
 
 @cache
-def _noise(epsilon: float, rate: float, rounds: int, weighed: bool) -> float:
-    noise = RELEASED if weighed else None
-    recipe = Recipe(epsilon=epsilon, delta=1e-5, features="hashed-words", statistics_noise=noise)
+def _noise(epsilon: float, rate: float, rounds: int, released: float | None) -> float:
+    recipe = Recipe(epsilon=epsilon, delta=1e-5, features="hashed-words", statistics_noise=released)
     return quote(recipe, Scale(data_size=20_000, sample_rate=rate, rounds=rounds)).plan.settings.noise_multiplier
 
 
 def tried(
-    features: str, epsilon: float, clip: float, step: float, rounds: int, rate: float, length: float, most: float
+    features: str,
+    epsilon: float,
+    clip: float,
+    step: float,
+    rounds: int,
+    rate: float,
+    length: float,
+    most: float,
+    released: float,
+    averaged: float,
+    seed: int,
 ) -> float:
     """The accuracy on reviews set aside."""
-    x, y, others, truth = _weighed(features, most)
-    noise, rng = _noise(epsilon, rate, rounds, most > 0), np.random.default_rng(0)
+    x, y, others, truth = _weighed(features, most, released, seed)
+    noise, rng = _noise(epsilon, rate, rounds, released if most else None), np.random.default_rng(2 * seed)
     size, batch = len(y), rate * len(y)
     weights = np.zeros((x.shape[1] + 1, 2), np.float32)  # the last are the biases
-    speed, mean, last = np.zeros_like(weights), np.zeros_like(weights), round(AVERAGED * rounds)
+    speed, mean, last = np.zeros_like(weights), np.zeros_like(weights), round(averaged * rounds)
     for number in range(rounds):
         drawn = np.flatnonzero(rng.random(size) < rate)
         rows = x[drawn] * np.float32(length)

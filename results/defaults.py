@@ -1,7 +1,7 @@
 """Defaults against tuned settings: `python results/defaults.py OUT [CELL ...]` does the runs, and resumes.
 
 For each dataset: the rule's own settings on the test examples, three seeds. Then a search on training examples that
-are set aside (never the test examples; without whitening by second moments): steps of 1/4 to 4 times the rule's at two
+are set aside (never the test examples; without what presets release first): steps of 1/4 to 4 times the rule's at two
 clip norms, one seed each. Then the best of them on the test examples, the same three seeds. Every run leaves a
 record.json with its recipe, seed and commit.
 """

@@ -37,7 +37,8 @@ USUAL = {
 }
 """`step` is the learning rate times the clip norm; `rate` the share of examples that a round draws on average; `length`
 that of a review's row of words. A word counts no more than `most` on average in rows of length 1 (0: as it is), by
-means that are released with `released` noise; `averaged` is the share of the rounds whose weights are averaged at the end."""
+means that are released with `released` noise; `averaged` is the share of the rounds, the last ones, whose weights are
+averaged."""
 
 
 @cache

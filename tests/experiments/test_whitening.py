@@ -291,8 +291,12 @@ def test_a_preset_whitens_runs_with_a_budget_and_the_datasets_own_network(monkey
     for said in ({"features": "scattering-whitened"}, {"model": "cnn"}, {"views": "mirror"}, {"method": "pd_sgd"}):
         assert Recipe(data="fashion-mnist", epsilon=3.0, **said).filled().whiten is None, said  # type: ignore[arg-type]
     assert Recipe(data="fashion-mnist", noise_multiplier=3.0).filled().whiten is None
+    noises = [Recipe(data="imdb", epsilon=some, delta=1e-5).filled().statistics_noise for some in (1.0, 3.0, 8.0)]
+    assert noises == [54.0, 20.0, 8.6]
+    assert Recipe(data="imdb", epsilon=3.0, statistics_noise=0.0).filled().statistics_noise is None
+    assert Recipe(data="imdb", epsilon=3.0, model="rnn").filled().statistics_noise is None
     table = presets.presets()
-    digits = {**table["data"]["digits"], presets.SHARE: 0.25}
+    digits = {**table["data"]["digits"], "whiten_share": 0.25}
     monkeypatch.setattr(presets, "presets", lambda: {**table, "data": {"digits": digits}})
     recipe = Recipe(data="digits", epsilon=3.0, epochs=1, batch_size=300, seed=0)
     run = prepare(recipe.filled(), data.load("digits"))

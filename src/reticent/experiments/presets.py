@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -11,9 +12,9 @@ from reticent import catalogue
 from reticent.accounting.losses.tradeoff import mu
 from reticent.errors import SettingError, UnknownName
 
-SHARE = "whiten_share"
-"""What share of the budget's mu goes to second moments, to whiten by."""
-_ITS_OWN = {"features", SHARE}
+SHARES = {"whiten_share": "whiten", "statistics_share": "statistics_noise"}
+"""What share of the budget's mu goes to a release before training, and the setting of its noise."""
+_ITS_OWN = {"features", *SHARES}
 """What goes with a dataset's own network, and not with one that somebody named."""
 _DELTA = 1e-5
 
@@ -38,7 +39,7 @@ def preset_of(
     if model is not None or network is not None:
         whole = {name: value for name, value in whole.items() if name not in _ITS_OWN}
     elif features is not None:
-        whole = {name: value for name, value in whole.items() if name != SHARE}
+        whole = {name: value for name, value in whole.items() if name not in SHARES}
     named = (features, network, model)
     kinds = [whole, *(whole.get(name, {}) for name in named if name is not None)]
     layers = [table["default"], *kinds, dict(catalogue.find(method).preset)]
@@ -58,6 +59,15 @@ def noise_of(share: float, epsilon: float, delta: float | None) -> float:
     5.6
     """
     return float(f"{1 / (share * mu(epsilon, _DELTA if delta is None else delta)):.2g}")
+
+
+def releases_of(preset: Mapping[str, Any], epsilon: float, delta: float | None) -> dict[str, float]:
+    """The noise of what a preset releases before training, by setting.
+
+    >>> releases_of({"whiten_share": 0.25}, 3.0, 1e-5)
+    {'whiten': 5.6}
+    """
+    return {setting: noise_of(preset[name], epsilon, delta) for name, setting in SHARES.items() if name in preset}
 
 
 def features_by(public: str | None, features: str | None) -> str | None:

@@ -16,7 +16,7 @@ from reticent.data import Declaration
 from reticent.data.features.extractors import SCALED
 from reticent.errors import SettingError, UnknownName
 from reticent.experiments.factories import find_factory, is_factory
-from reticent.experiments.presets import SHARE, noise_of, preset_of
+from reticent.experiments.presets import SHARES, preset_of, releases_of
 from reticent.inside.views import Views
 from reticent.reading import read_toml
 
@@ -106,15 +106,17 @@ class Recipe:
         """The same recipe with the preset of its dataset and method where nothing was said; numbers may stay open."""
         said = (self.features, self.model, self.views, self.activation)
         preset = preset_of(data.resolve(self.data), self.method, *said)
-        if SHARE in preset and self.epsilon is not None and not catalogue.promises_nothing(self.method):
-            preset["whiten"] = noise_of(preset[SHARE], self.epsilon, self.delta)
+        if self.epsilon is not None and not catalogue.promises_nothing(self.method):
+            preset |= releases_of(preset, self.epsilon, self.delta)
         given = {name for name, value in self.to_json().items() if value is not None}
         names = {f.name for f in dataclasses.fields(Recipe)} - given
         if "max_grad_norm" not in catalogue.options(self.method):
             names.discard("max_grad_norm")
         filled = dataclasses.replace(self, **{name: value for name, value in preset.items() if name in names})
-        whiten = filled.whiten or None  # 0, to have none although the preset has
-        return dataclasses.replace(filled, whiten=whiten, options=preset.get("options", {}) | self.options)
+        none: dict[str, Any] = {
+            name: None for name in SHARES.values() if getattr(filled, name) == 0
+        }  # though the preset has it
+        return dataclasses.replace(filled, **none, options=preset.get("options", {}) | self.options)
 
     def declared(self) -> Declaration:
         """What is said of the user's own files."""

@@ -14,6 +14,7 @@ from reticent.errors import SettingError
 from reticent.experiments.normalising import charges
 from reticent.experiments.parts import model_of
 from reticent.experiments.people import set_aside
+from reticent.experiments.presets import SHARES
 from reticent.experiments.recipe import Recipe, check
 from reticent.experiments.request import method_of
 from reticent.experiments.settling import settled
@@ -61,7 +62,8 @@ def tune_recipe(
     >>> tune_recipe(Recipe(data="digits", epsilon=3.0, epochs=1, batch_size=300, seed=0), search)[0].guarantee.status
     'proved'
     """
-    start, recipe = time.perf_counter(), replace(recipe.filled(), whiten=recipe.whiten)  # no release by preset
+    said = {name: getattr(recipe, name) for name in SHARES.values()}  # no release by preset
+    start, recipe = time.perf_counter(), replace(recipe.filled(), **said)
     check(recipe)
     budget = _budget(recipe)
     dataset = examples(recipe)

@@ -31,6 +31,8 @@ PAGES = (HERE / "README.md", HERE.parent / "README.md")
 METHODS = (
     "methods-fashion-mnist",
     "methods-mnist",
+    "methods-adult",
+    "methods-location30",
     "dpsur-as-claimed",
     "dpsur-state-coded",
     "dpsur-state-paid",
@@ -43,11 +45,12 @@ CELLS = {
     "end-to-end": ("handcrafted", "best"),
     "tempered-sigmoids": ("dpsur", "2"),
     "cifar10": (str(HERE / "cifar10.toml"), "linear"),
+    "dpis-batches": (str(HERE / "dpis-batches.toml"), "batches"),
 }
 """Experiments by cells: the paper (or file) and table that they are from."""
 
 
-STEPS = ("steps-linear", "steps-networks")
+STEPS = ("steps-linear", "steps-networks", "dpis-steps")
 """Searches: scored on training examples that were set aside."""
 DENIABILITY = (
     "accuracy",
@@ -68,6 +71,10 @@ COMMANDS = {
     "ablation": "reproduce results/ablation.toml --table parts --seeds 3",
     "methods-fashion-mnist": "compare --config results/methods.toml --data fashion-mnist --seeds 3",
     "methods-mnist": "compare --config results/methods.toml --data mnist --seeds 3",
+    "methods-adult": "compare --config results/tables.toml --data adult --seeds 3",
+    "methods-location30": "compare --config results/tables.toml --data location30 --seeds 3",
+    "dpis-steps": "reproduce results/dpis-batches.toml --table steps",
+    "dpis-batches": "reproduce results/dpis-batches.toml --table batches --seeds 3",
     "tempered-sigmoids": 'reproduce dpsur --table 2 --cells "*mnist-ts-eps1" --seeds 3',
     "dpsur-as-claimed": 'reproduce dpsur --table 2 --cells "mnist-dpsur*-eps1" --as-claimed --seeds 3',
     "dpsur-state-coded": "reproduce results/dpsur-state.toml --table coded --seeds 3",

@@ -38,7 +38,7 @@ CELLS = {
     "location30": Cell(Recipe(data="location30", epsilon=3.0, whiten=0.0), 801),
     "mnist": Cell(Recipe(data="mnist", epsilon=3.0), 10_000, (0.5, 1.0, 2.0), (1.0,)),
     "fashion-mnist": Cell(Recipe(data="fashion-mnist", epsilon=3.0, whiten=0.0), 10_000, (0.5, 1.0, 2.0), (1.0,)),
-    "imdb": Cell(Recipe(data="imdb", epsilon=3.0), 5000, (0.5, 1.0, 2.0), (1.0,)),
+    "imdb": Cell(Recipe(data="imdb", epsilon=3.0, statistics_noise=0.0), 5000, (0.5, 1.0, 2.0), (1.0,)),
 }
 
 

@@ -113,9 +113,8 @@ class Recipe:
         if "max_grad_norm" not in catalogue.options(self.method):
             names.discard("max_grad_norm")
         filled = dataclasses.replace(self, **{name: value for name, value in preset.items() if name in names})
-        none: dict[str, Any] = {
-            name: None for name in SHARES.values() if getattr(filled, name) == 0
-        }  # though the preset has it
+        # 0, to have none although the preset has
+        none: dict[str, Any] = {name: None for name in SHARES.values() if getattr(filled, name) == 0}
         return dataclasses.replace(filled, **none, options=preset.get("options", {}) | self.options)
 
     def declared(self) -> Declaration:

@@ -50,7 +50,7 @@ CELLS = {
 """Experiments by cells: the paper (or file) and table that they are from."""
 
 
-STEPS = ("steps-linear", "steps-networks", "dpis-steps")
+STEPS = ("steps-linear", "steps-networks", "steps-dpis")
 """Searches: scored on training examples that were set aside."""
 DENIABILITY = (
     "accuracy",
@@ -73,7 +73,7 @@ COMMANDS = {
     "methods-mnist": "compare --config results/methods.toml --data mnist --seeds 3",
     "methods-adult": "compare --config results/tables.toml --data adult --seeds 3",
     "methods-location30": "compare --config results/tables.toml --data location30 --seeds 3",
-    "dpis-steps": "reproduce results/dpis-batches.toml --table steps",
+    "steps-dpis": "reproduce results/dpis-batches.toml --table steps",
     "dpis-batches": "reproduce results/dpis-batches.toml --table batches --seeds 3",
     "tempered-sigmoids": 'reproduce dpsur --table 2 --cells "*mnist-ts-eps1" --seeds 3',
     "dpsur-as-claimed": 'reproduce dpsur --table 2 --cells "mnist-dpsur*-eps1" --as-claimed --seeds 3',

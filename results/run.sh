@@ -19,7 +19,7 @@ done
 for data in adult location30; do
     reticent compare --config results/tables.toml --data "$data" --seeds 3 --out "$out/methods-$data"
 done
-reticent reproduce results/dpis-batches.toml --table steps --out "$out/dpis-steps"
+reticent reproduce results/dpis-batches.toml --table steps --out "$out/steps-dpis"
 reticent reproduce results/dpis-batches.toml --table batches --seeds 3 --out "$out/dpis-batches"
 reticent reproduce dpsur --table 2 --cells "*mnist-ts-eps1" --seeds 3 --out "$out/tempered-sigmoids"
 reticent reproduce dpsur --table 2 --cells "mnist-dpsur*-eps1" --as-claimed --seeds 3 --out "$out/dpsur-as-claimed"

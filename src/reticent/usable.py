@@ -19,7 +19,7 @@ from reticent.errors import ModelError, PrivacyWarning, ReticentError, SettingEr
 from reticent.gradients import check
 from reticent.gradients.precision import own_precision
 from reticent.gradients.randomness import undisturbed
-from reticent.inside import Batch, Flat, Partition, Task
+from reticent.inside import Batch, Partition, Task
 from reticent.inside.guard import Guard
 from reticent.inside.randomness import torch_seeded
 from reticent.inside.ranks import Ranks
@@ -49,8 +49,10 @@ def warn_of_weak_promise(price: Price, size: int, ranks: Ranks) -> None:
         warnings.warn(message, PrivacyWarning, stacklevel=4)
 
 
-def refuse_unusable(optimizer: Optimizer, scheduler: LRScheduler | None, flat: Flat, plan: Plan) -> None:
-    """Refuse optimizers and schedules that ask the data, train something else, or show candidates to others."""
+def refuse_unusable(optimizer: Optimizer, scheduler: LRScheduler | None, task: Task, plan: Plan) -> None:
+    """Refuse a model that is not the method's, and what asks the data, trains another, or shows candidates around."""
+    plan.method.refuse_unfit(task.model)
+    flat = task.flat
     if isinstance(optimizer, LBFGS):
         raise SettingError("LBFGS evaluates the loss several times a step, unpaid for: use a first-order optimizer")
     if isinstance(scheduler, ReduceLROnPlateau):

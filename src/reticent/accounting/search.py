@@ -125,7 +125,8 @@ def _root(tally_of: Callable[[float], Tally], stage: Stage, guess: float, budget
         low, high, stride = high, high + stride, 2 * stride
         if high > math.log(MOST_NOISE) + 1:
             raise SettingError(
-                f"no noise reaches epsilon {budget.epsilon:g}: what the plan releases besides costs more than that"
+                f"no noise reaches epsilon {budget.epsilon:g}: what the plan releases besides costs more than that. "
+                "Give that more noise (validation_noise or less influence, statistics_noise), or take fewer epochs"
             )
     while low == high or excess(low) <= 0:
         low, high, stride = low - stride, low, 2 * stride

@@ -70,7 +70,8 @@ def plan(
         raise SettingError(f"{method} has no epsilon to plan for: {catalogue.find(method).guarantee}")
     if what_if:
         recipe, size, (counted, layers) = _shaped(given, settings, data_size, parameters)
-        print(_table(recipe, size, counted, layers, _listed(epsilons), figure, as_json=as_json))
+        by_preset, asked = data is not None, _listed(epsilons)
+        print(_table(recipe, size, counted, layers, asked, figure, by_preset=by_preset, as_json=as_json))
         return
     if epsilon is None:
         raise SettingError("a plan needs a budget: give --epsilon, or ask `reticent account` what given noise costs")
@@ -94,7 +95,7 @@ def _shaped(
         size, shape = data_size or recipe.size or 0, (parameters, 1)
     else:
         raise SettingError("--what-if needs --data, or --data-size (or --size) and --parameters")
-    check(recipe)
+    check(recipe.filled() if given["data"] is not None else recipe)
     return recipe, size, shape
 
 
@@ -106,12 +107,20 @@ def _table(
     epsilons: list[float],
     figure: Path | None,
     *,
+    by_preset: bool,
     as_json: bool,
 ) -> str:
     from reticent.cli import what_if as told
     from reticent.experiments.what_if import EPSILONS, what_if
 
-    rows = what_if(recipe, size=size, parameters=parameters, layers=layers, epsilons=epsilons or EPSILONS)
+    rows = what_if(
+        recipe,
+        size=size,
+        parameters=parameters,
+        layers=layers,
+        epsilons=epsilons or EPSILONS,
+        by_preset=by_preset,
+    )
     if figure is not None:
         figure.write_text(told.page(rows, f"What if: {size} examples, {parameters} parameters"), encoding="utf-8")
     answer = {"size": size, "parameters": parameters, "rows": [row.to_json() for row in rows]}

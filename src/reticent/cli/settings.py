@@ -40,7 +40,7 @@ SAYS = {
     "whiten": "noise multiplier of second moments that are released first: what is long in all rows is shrunk; "
     "0 for none where a preset has it",
     "statistics_noise": "noise multiplier of the channels' means and squares, released first to normalise by; "
-    "of hashed words: of how many texts have each",
+    "of hashed words: of how many texts have each; 0 for none where a preset has it",
     "fill_noise": 'noise multiplier of the means that stand for missing cells (fill = "noisy" in the schema)',
     "holdout": "so many training examples are public and judge updates (sa_dpsgd)",
     "validation": "so many training examples are set aside and judge the model instead of the test examples",

@@ -14,6 +14,8 @@ from reticent.errors import SettingError, UnknownName
 
 SHARES = {"whiten_share": "whiten", "statistics_share": "statistics_noise"}
 """What share of the budget's mu goes to a release before training, and the setting of its noise."""
+DROWNED = 1000.0
+"""A release with so much noise tells nothing."""
 _ITS_OWN = {"features", *SHARES}
 """What goes with a dataset's own network, and not with one that somebody named."""
 _DELTA = 1e-5
@@ -62,12 +64,13 @@ def noise_of(share: float, epsilon: float, delta: float | None) -> float:
 
 
 def releases_of(preset: Mapping[str, Any], epsilon: float, delta: float | None) -> dict[str, float]:
-    """The noise of what a preset releases before training, by setting.
+    """The noise of what a preset releases before training, by setting; none that a budget so small would drown.
 
-    >>> releases_of({"whiten_share": 0.25}, 3.0, 1e-5)
-    {'whiten': 5.6}
+    >>> releases_of({"whiten_share": 0.25}, 3.0, 1e-5), releases_of({"whiten_share": 0.25}, 1e-3, 1e-5)
+    ({'whiten': 5.6}, {})
     """
-    return {setting: noise_of(preset[name], epsilon, delta) for name, setting in SHARES.items() if name in preset}
+    found = {setting: noise_of(preset[name], epsilon, delta) for name, setting in SHARES.items() if name in preset}
+    return {setting: noise for setting, noise in found.items() if noise < DROWNED}
 
 
 def features_by(public: str | None, features: str | None) -> str | None:

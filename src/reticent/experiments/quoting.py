@@ -142,7 +142,7 @@ def of_dataset(recipe: Recipe) -> tuple[Recipe, int]:
 
 
 def network_of(recipe: Recipe) -> tuple[Recipe, int, tuple[int, int]]:
-    """The filled recipe, how many private examples it has, and the parameters and layers of its network.
+    """The recipe, how many private examples it has, and the parameters and layers of its network.
 
     >>> network_of(Recipe(data="digits"))[1:]
     (1437, (650, 1))
@@ -151,7 +151,7 @@ def network_of(recipe: Recipe) -> tuple[Recipe, int, tuple[int, int]]:
     shaped, size = _shaped(filled)
     with torch.random.fork_rng(devices=[]):
         public = public_of(model_of(filled, shaped), method_of(filled), size=size, budget=None)
-    return filled, _size(filled, Scale(data_size=size)), (public.parameters, public.layers)
+    return recipe, _size(filled, Scale(data_size=size)), (public.parameters, public.layers)
 
 
 def _shaped(recipe: Recipe) -> tuple[data.Dataset, int]:

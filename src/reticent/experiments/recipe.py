@@ -106,7 +106,7 @@ class Recipe:
         """The same recipe with the preset of its dataset and method where nothing was said; numbers may stay open."""
         said = (self.features, self.model, self.views, self.activation)
         preset = preset_of(data.resolve(self.data), self.method, *said)
-        if self.epsilon is not None and not catalogue.promises_nothing(self.method):
+        if self.epsilon is not None and 0 < self.epsilon < math.inf and not catalogue.promises_nothing(self.method):
             preset |= releases_of(preset, self.epsilon, self.delta)
         given = {name for name, value in self.to_json().items() if value is not None}
         names = {f.name for f in dataclasses.fields(Recipe)} - given

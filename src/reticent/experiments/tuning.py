@@ -62,7 +62,7 @@ def tune_recipe(
     >>> tune_recipe(Recipe(data="digits", epsilon=3.0, epochs=1, batch_size=300, seed=0), search)[0].guarantee.status
     'proved'
     """
-    said = {name: getattr(recipe, name) for name in SHARES.values()}  # no release by preset
+    said: dict[str, Any] = {name: getattr(recipe, name) or None for name in SHARES.values()}  # no release by preset
     start, recipe = time.perf_counter(), replace(recipe.filled(), **said)
     check(recipe)
     budget = _budget(recipe)

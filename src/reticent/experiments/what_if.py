@@ -35,14 +35,23 @@ class WhatIf:
 
 
 def what_if(
-    recipe: Recipe, *, size: int, parameters: int, layers: int = 1, epsilons: Sequence[float] = EPSILONS
+    recipe: Recipe,
+    *,
+    size: int,
+    parameters: int,
+    layers: int = 1,
+    epsilons: Sequence[float] = EPSILONS,
+    by_preset: bool = False,
 ) -> list[WhatIf]:
     """The run for each budget, with so many private examples and trained parameters; what the recipe says stays.
+
+    A preset may release something first, with a noise that depends on the budget: then each has its own.
 
     >>> [row.rounds for row in what_if(Recipe(), size=1000, parameters=100, epsilons=(1.0, 3.0))]
     [300, 300]
     """
-    return [_row(replace(recipe, epsilon=epsilon), size, parameters, layers) for epsilon in epsilons]
+    asked = [replace(recipe, epsilon=epsilon) for epsilon in epsilons]
+    return [_row(one.filled() if by_preset else one, size, parameters, layers) for one in asked]
 
 
 def _row(recipe: Recipe, size: int, parameters: int, layers: int) -> WhatIf:

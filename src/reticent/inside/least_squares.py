@@ -40,6 +40,10 @@ class Statistics:
         before, last = parts_of(task.model)
         return StatisticsQuery(task, bound, settings, self, before, last.out_features)
 
+    def fits(self, model: nn.Module) -> None:
+        """Refuse a model that has no such layer, before anything is released for it."""
+        parts_of(model)
+
     def sensitivity(self, outputs: int) -> float:
         """A row of length 1 has a Gram matrix of length 1, and products as long as its target, at right angles to it.
 
@@ -62,9 +66,11 @@ def parts_of(model: nn.Module) -> tuple[tuple[nn.Module, ...], nn.Linear]:
         before += first
     trained = {id(part) for part in model.parameters() if part.requires_grad}
     if not isinstance(last, nn.Linear) or last.bias is None or trained != {id(last.weight), id(last.bias)}:
+        holders = (type(part).__name__ for part in model.modules() if any(True for _ in part.parameters(recurse=False)))
         raise ModelError(
             "least squares are solved for one linear layer with a bias, at the end of a Sequential, in front of which "
-            "nothing is trained: take the model 'linear' or 'head', or nn.Sequential(frozen, nn.Linear(...))"
+            "nothing is trained: take the model 'linear' or 'head', or nn.Sequential(frozen, nn.Linear(...)). This "
+            f"one has {', '.join(dict.fromkeys(holders))} (PresenceLinear, of hashed words, is none: take other features)"
         )
     return tuple(before), last
 

@@ -50,7 +50,8 @@ def explained(reason: Exception, rows: Batch) -> ReticentError:
     if whole is not None and isinstance(reason, RuntimeError):
         return DataError(
             f"the model does not take inputs of type {whole.dtype}: for images of bytes give x.float() / 255, for "
-            f"other numbers x.float(); ids go to an nn.Embedding. It said: {str(reason).splitlines()[0]}"
+            f"other numbers x.float(); ids go to an nn.Embedding (from the "
+            f"command line, --features hashed-words makes numbers of words). It said: {str(reason).splitlines()[0]}"
         )
     shapes = ", ".join(str(tuple(part.shape[1:])) for part in tensors(inputs))
     said = f"{type(reason).__name__}: {reason}".splitlines()[0]

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 
+from torch import nn
+
 from reticent.accounting import Event
 from reticent.errors import SettingError, require
 from reticent.inside import (
@@ -78,6 +80,12 @@ class Method:
         if len(found) > 1:
             raise SettingError(f"{self.control} and {self.gate} both plan the whole budget: only one of them can")
         return found[0] if found else None
+
+    def refuse_unfit(self, model: nn.Module) -> None:
+        """Refuse a model that the query cannot be asked of: before it is planned, and before anything is released."""
+        fits = getattr(self.query, "fits", None)
+        if fits is not None:
+            fits(model)
 
     def turned(self, settings: RoundSettings, number: int) -> RoundSettings:
         """The settings of one round, from those the run was planned with."""

@@ -110,7 +110,10 @@ class Plan:
         return Guarantee.of(
             self.price,
             route=route,
-            covers=("every release of training: the weights after every round, the final model, and when it stopped",),
+            covers=(
+                *(f"what was released before training: {event}" for event in self.already),
+                "every release of training: the weights after every round, the final model, and when it stopped",
+            ),
             excludes=(
                 "choices made by looking at the data before the run (settings, preprocessing)",
                 _timing(route),

@@ -254,7 +254,7 @@ def _repeat(run: Result) -> Sentences:
     said = [repeated(run)] if run.kind == "private" else []
     said += [f"Finished {run.effort.finished}."] if run.effort is not None and run.effort.finished else []
     ledger = run.ledger
-    return said + ([f"Ledger: {ledger.entries} releases, SHA-256 {ledger.sha256}."] if ledger else [])
+    return said + ([f"Ledger of training: {ledger.entries} releases, SHA-256 {ledger.sha256}."] if ledger else [])
 
 
 def _limits(guarantee: Guarantee) -> Sentences:

@@ -82,4 +82,7 @@ def mu(epsilon: float, delta: float) -> float:
         other = math.exp(epsilon + float(log_ndtr(-scale / 2 - epsilon / scale)))
         return float(ndtr(scale / 2 - epsilon / scale)) - other - delta
 
-    return math.exp(float(brentq(excess, math.log(LEAST_MU), math.log(MOST_MU))))
+    least, most = math.log(LEAST_MU), math.log(MOST_MU)
+    if excess(most) < 0:
+        return MOST_MU
+    return LEAST_MU if excess(least) > 0 else math.exp(float(brentq(excess, least, most)))

@@ -1,0 +1,79 @@
+"""What presets release first: charged, named, told before it happens, and refused where it would be of no use."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from reticent.accounting.losses.tradeoff import MOST_MU, mu
+from reticent.errors import ModelError, ReticentError, SettingError
+from reticent.experiments import presets
+from reticent.experiments.quoting import Scale as Size
+from reticent.experiments.quoting import network_of, of_dataset, quote
+from reticent.experiments.recipe import Recipe
+from reticent.experiments.training import train
+from reticent.experiments.tuning import Searched, tune_recipe
+from reticent.experiments.what_if import what_if
+
+
+@pytest.fixture
+def sharing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Digits, with a preset that whitens by a fifth of the budget."""
+    table = {**presets.presets()}
+    table["data"] = {**table["data"], "digits": {**table["data"].get("digits", {}), "whiten_share": 0.2}}
+    monkeypatch.setattr(presets, "presets", lambda: table)
+
+
+def test_a_method_that_cannot_train_the_model_refuses_before_anything_is_released(tmp_path: Path) -> None:
+    recipe = Recipe(data="digits", method="least_squares", model="mlp", whiten=5.0, noise_multiplier=2.0, seed=0)
+    with pytest.raises(ModelError, match="one linear layer"):
+        train(recipe, tmp_path / "run")
+    assert not list(tmp_path.glob("run/statistics*"))
+    with pytest.raises(ModelError, match="one linear layer"):
+        of_dataset(Recipe(data="digits", method="least_squares", model="mlp", epsilon=3.0))
+
+
+@pytest.mark.parametrize("epsilon", [-1.0, 0.0, math.nan, math.inf])
+def test_an_epsilon_that_is_none_is_refused_in_words(sharing: None, epsilon: float) -> None:
+    with pytest.raises(ReticentError, match="epsilon"):
+        train(Recipe(data="digits", epsilon=epsilon, epochs=1, seed=0))
+
+
+def test_a_budget_so_small_that_the_release_would_drown_has_none(sharing: None) -> None:
+    assert Recipe(data="digits", epsilon=1e-3).filled().whiten is None
+    assert Recipe(data="digits", epsilon=3.0).filled().whiten is not None
+
+
+def test_huge_budgets_have_a_mu() -> None:
+    assert mu(1e6, 1e-5) == MOST_MU
+    assert mu(50.0, 1e-5) < MOST_MU
+
+
+def test_what_if_tells_of_the_run_that_a_plan_makes(sharing: None) -> None:
+    said, size, (parameters, layers) = network_of(Recipe(data="digits", delta=1e-5))
+    (row,) = what_if(said, size=size, parameters=parameters, layers=layers, epsilons=(3.0,), by_preset=True)
+    planned, size = of_dataset(Recipe(data="digits", delta=1e-5, epsilon=3.0))
+    assert row.noise_multiplier == pytest.approx(quote(planned, Size(data_size=size)).plan.settings.noise_multiplier)
+    (bare,) = what_if(said, size=size, parameters=parameters, layers=layers, epsilons=(3.0,))
+    assert row.noise_multiplier > bare.noise_multiplier * 1.001
+
+
+def test_a_search_can_be_told_to_release_nothing(sharing: None) -> None:
+    recipe = Recipe(data="digits", epsilon=3.0, epochs=1, batch_size=300, whiten=0.0, seed=0)
+    result, _ = tune_recipe(recipe, Searched(aside=200, choices=[{"lr": 0.3}], trials=1.5))
+    assert result.guarantee.status == "proved"
+
+
+def test_the_guarantee_names_what_was_released_first(sharing: None) -> None:
+    covers = train(Recipe(data="digits", epsilon=3.0, epochs=1, seed=0)).guarantee.covers
+    assert any("before training: Gaussian" in line for line in covers)
+    none = train(Recipe(data="digits", epsilon=3.0, epochs=1, whiten=0.0, seed=0)).guarantee.covers
+    assert not any("before training" in line for line in none)
+
+
+def test_a_plan_that_nothing_can_pay_says_what_to_change() -> None:
+    recipe = Recipe(method="dpsur", epsilon=0.5, batch_size=200, options={"validation_noise": 0.3})
+    with pytest.raises(SettingError, match="validation_noise"):
+        quote(recipe, Size(data_size=1000, rounds=2000))

@@ -70,7 +70,7 @@ def parts_of(model: nn.Module) -> tuple[tuple[nn.Module, ...], nn.Linear]:
         raise ModelError(
             "least squares are solved for one linear layer with a bias, at the end of a Sequential, in front of which "
             "nothing is trained: take the model 'linear' or 'head', or nn.Sequential(frozen, nn.Linear(...)). This "
-            f"one has {', '.join(dict.fromkeys(holders))} (PresenceLinear, of hashed words, is none: take other features)"
+            f"one has {', '.join(dict.fromkeys(holders))} (hashed words have none: take other features)"
         )
     return tuple(before), last
 

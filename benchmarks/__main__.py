@@ -10,6 +10,7 @@ from pathlib import Path
 
 from benchmarks.growth import CURVES, grow
 from benchmarks.models import CASES
+from benchmarks.networks import NETWORKS
 from benchmarks.peers import PEERS
 from benchmarks.race import race
 from benchmarks.tables import made_by, write_plot, write_table
@@ -19,7 +20,12 @@ from reticent.experiments.record import about_this_machine
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--cases", default=",".join(CASES), help="which models (default: all)")
+    parser.add_argument(
+        "--cases",
+        default=",".join(name for name in CASES if name not in NETWORKS),
+        help="which models (default: the papers')",
+    )
+    parser.add_argument("--networks", action="store_true", help="those of Hugging Face instead")
     parser.add_argument("--peers", default=",".join(PEERS), help="who runs; ask for `sgd` to get ratios")
     parser.add_argument("--curves", default=",".join(CURVES), help="which growth curves, or `none`")
     parser.add_argument("--malloc", default="default,tuned", help="allocator settings to run under")
@@ -35,6 +41,7 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     """Run what is asked for and not yet in the folder, then write table and plot from all that is there."""
     asked = arguments()
+    asked.cases = ",".join(NETWORKS) if asked.networks else asked.cases
     asked.out.mkdir(parents=True, exist_ok=True)
     about = {"command": shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]]), **about_this_machine().to_json()}
     store = asked.out / "results.jsonl"

@@ -1,4 +1,4 @@
-"""The eight models of the benchmark, each with a batch of made-up examples of the right shape."""
+"""The models of the benchmark, each with a batch of made-up examples of the right shape."""
 
 from __future__ import annotations
 

@@ -139,13 +139,18 @@ def _opacus_model(case: Case) -> nn.Module:
     return ModuleValidator.fix(case.build())  # puts its own LSTM in place of torch's
 
 
-def opacus_hooks(case: Case) -> Step:
+def opacus_functorch(case: Case) -> Step:
+    """DP-SGD by Opacus with every gradient written out by torch.func."""
+    return opacus_hooks(case, mode="functorch")
+
+
+def opacus_hooks(case: Case, mode: str = "hooks") -> Step:
     """DP-SGD by Opacus with per-example gradients."""
     model = _opacus_model(case)
     from opacus.grad_sample import GradSampleModule
     from opacus.optimizers import DPOptimizer
 
-    (x, y), wrapped = case.examples(), GradSampleModule(model)
+    (x, y), wrapped = case.examples(), GradSampleModule(model, force_functorch=mode == "functorch")
     optimizer = DPOptimizer(
         torch.optim.SGD(wrapped.parameters(), lr=RATE),
         noise_multiplier=NOISE,
@@ -201,6 +206,7 @@ PEERS: dict[str, Callable[[Case], Step]] = {
     "ours in a run": ours_whole_run,
     "opacus hooks": opacus_hooks,
     "opacus ghost": opacus_ghost,
+    "opacus functorch": opacus_functorch,
     "vmap": vmap_grad,
     "jax privacy": jax_privacy,
 }

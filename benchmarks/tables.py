@@ -14,6 +14,7 @@ PAPER_ORDER = [
     "ours in a run",
     "opacus hooks",
     "opacus ghost",
+    "opacus functorch",
     "vmap",
     "jax privacy",
 ]

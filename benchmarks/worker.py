@@ -17,6 +17,7 @@ def serve(case: str, peer: str, threads: int, clock: str) -> None:
     os.environ.setdefault("XLA_FLAGS", f"--xla_cpu_multi_thread_eigen={'true' if threads > 1 else 'false'}")
     import torch
 
+    import benchmarks.networks  # noqa: F401 - adds its cases
     from benchmarks.models import CASES
     from benchmarks.peers import PEERS, Absent
 

@@ -16,6 +16,7 @@ QUESTIONS = {
     "smallest": lambda x: x.abs().amax().item() < 1,
     "all": lambda x: bool((x.abs() <= 1).all()),
     "any": lambda x: not (x.abs() > 1).any(),
+    "in": lambda x: True not in (x.abs() > 1),
     "number on the left": lambda x: x.abs().max().item() < 1,
 }
 

@@ -166,10 +166,17 @@ class Tape(TorchFunctionMode, ABC):
         kwargs = kwargs or {}
         if func in ABOUT_SHAPES:
             return func(*args, **kwargs)
+        if func is Tensor.__contains__:
+            return self._contains(*args)
         try:
             return self._seen(func, args, kwargs)
         except NoRule as refusal:
             raise self.refuse(refusal) from None
+
+    def _contains(self, values: object, one: object) -> object:
+        """`one in values`, as torch means it: a question about all examples together."""
+        found = self.__torch_function__(torch.eq, (), (values, one))
+        return self.__torch_function__(Tensor.__bool__, (), (self.__torch_function__(torch.any, (), (found,)),))
 
     def _seen(self, func: Function, args: Args, kwargs: Kwargs) -> object:
         followed = [value for value in _values(args, kwargs) if id(value) in self._names]

@@ -75,7 +75,7 @@ def main() -> None:
 
 
 def _setting(record: dict) -> tuple[str, str, int, str]:
-    return record["case"], record["malloc"], record["threads"], record["clock"]
+    return record["case"], record["malloc"], record["threads"], record.get("clock", "wall")
 
 
 def _line(record: dict) -> str:

@@ -50,8 +50,8 @@ mean of both.
 def write_table(records: list[dict], path: Path) -> None:
     """What matters first, then everybody: two tables for each setting of allocator, threads and clock."""
     lines = ["# A private step beside a plain one", "", NOTE, *dict.fromkeys(made_by(record) for record in records), ""]
-    for malloc, threads, clock in sorted({(r["malloc"], r["threads"], r["clock"]) for r in records}):
-        some = [r for r in records if (r["malloc"], r["threads"], r["clock"]) == (malloc, threads, clock)]
+    for malloc, threads, clock in sorted({(r["malloc"], r["threads"], r.get("clock", "wall")) for r in records}):
+        some = [r for r in records if (r["malloc"], r["threads"], r.get("clock", "wall")) == (malloc, threads, clock)]
         rows = {
             case: {r["peer"]: r for r in some if r["case"] == case} for case in dict.fromkeys(r["case"] for r in some)
         }

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from benchmarks.models import CASES, Case
@@ -60,6 +61,7 @@ OWN: dict[str, dict[str, Any]] = {
     "swin": SWIN | {"image_size": 32, "patch_size": 2},
 }
 LORA = {"bert": ["query", "value"], "gpt2": ["c_attn"], "llama": ["q_proj", "v_proj"]}
+PLACED = {"bert": ["token_type_ids"], "roberta": ["token_type_ids"], "gpt2": []}
 PICTURES = ("vit", "convnext", "swin")
 TEXTS = (
     "bert", "roberta", "gpt2", "llama", "qwen2", "distilbert", "opt", "t5", "mixtral", "deberta", "deberta-v2",
@@ -69,23 +71,31 @@ TEXTS = (
 class Logits(nn.Module):
     """A network of Hugging Face that takes one tensor and gives what it says of each class."""
 
-    def __init__(self, network: nn.Module, *, decodes: bool = False):
+    def __init__(self, network: nn.Module, kind: str):
         super().__init__()
-        self.network, self.decodes = network, decodes
+        self.network, self.kind = network, kind
 
     def forward(self, x: Tensor) -> Tensor:
-        logits: Tensor = self.network(x, decoder_input_ids=x).logits[:, -1] if self.decodes else self.network(x).logits
-        return logits[:, :CLASSES]
+        if self.kind == "t5":
+            return self.network(x, decoder_input_ids=x).logits[:, -1, :CLASSES]  # type: ignore[no-any-return]
+        own = {}
+        if self.kind in PLACED:  # Opacus needs them of every example
+            own = {name: torch.zeros_like(x) for name in PLACED[self.kind]}
+            own["position_ids"] = torch.arange(LENGTH).expand_as(x)
+        return self.network(x, **own).logits  # type: ignore[no-any-return]
 
 
 def network(name: str) -> nn.Module:
-    """The network, its dropout at rest."""
+    """The network without dropout, in training, since Opacus sees no other."""
     import transformers
 
     transformers.logging.set_verbosity(transformers.logging.CRITICAL)
     kind, _, adapter = name.partition("+")
     own = {} if kind in PICTURES else TEXT
     config = transformers.AutoConfig.for_model(kind, **{**own, **OWN.get(kind, {})})
+    for setting, value in config.to_dict().items():
+        if isinstance(value, float) and "drop" in setting:
+            setattr(config, setting, 0.0)
     if kind == "whisper":
         model: nn.Module = transformers.WhisperForAudioClassification(config)
     elif kind == "t5":
@@ -97,7 +107,7 @@ def network(name: str) -> nn.Module:
         from peft import LoraConfig, get_peft_model
 
         model = get_peft_model(model, LoraConfig(r=8, target_modules=LORA[kind], task_type="SEQ_CLS"))
-    return Logits(model.float().eval(), decodes=kind == "t5")
+    return Logits(model.float().train(), kind)
 
 
 def _case(name: str) -> Case:

@@ -8,12 +8,22 @@ import numpy as np
 import torch
 from torch import nn
 
-from reticent.inside import Clip, Flat, RoundSettings, Statistics, Task, as_store
+from reticent.inside import ClassSums, Clip, Flat, RoundSettings, Statistics, Task, as_store
 from reticent.inside.drawn import Drawn
 from reticent.inside.draws import Draw, Everyone
 
 
 def no_example_moves_the_statistics_further_than_is_charged() -> None:
+    """Those of least squares."""
+    _nobody_moves_more_than_is_charged(Statistics())
+
+
+def no_example_moves_the_sums_of_classes_further_than_is_charged() -> None:
+    """Rows and counts together."""
+    _nobody_moves_more_than_is_charged(ClassSums())
+
+
+def _nobody_moves_more_than_is_charged(rule: Statistics | ClassSums) -> None:
     """Long rows, labels that are none, and everybody at once."""
     rng = torch.Generator().manual_seed(4)
     x, y = torch.randn(12, 5, generator=rng), torch.arange(12) % 3
@@ -22,7 +32,7 @@ def no_example_moves_the_statistics_further_than_is_charged() -> None:
     model = nn.Linear(5, 3)
     task = Task(model, lambda net, batch: net(batch[0])[:, 0], Flat(model))
     now = RoundSettings(12, 12, 0.5, 1.0)
-    query = Statistics()(task, Clip(), now)
+    query = rule(task, Clip(), now)
 
     def answer(index: np.ndarray) -> torch.Tensor:
         return query.answer(Drawn(Draw(index, Everyone(), now), np.random.default_rng(0), {}, as_store((x, y))))
@@ -33,4 +43,7 @@ def no_example_moves_the_statistics_further_than_is_charged() -> None:
     assert max(moves) >= 0.99 * query.sensitivity, "no row was cut: the check is too weak"
 
 
-CHECKS: list[Callable[[], None]] = [no_example_moves_the_statistics_further_than_is_charged]
+CHECKS: list[Callable[[], None]] = [
+    no_example_moves_the_statistics_further_than_is_charged,
+    no_example_moves_the_sums_of_classes_further_than_is_charged,
+]

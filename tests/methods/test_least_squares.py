@@ -13,7 +13,8 @@ import reticent as rt
 from reticent.accounting import Gaussian
 from reticent.errors import DataError, ModelError
 from reticent.inside import Clip, RoundSettings, Statistics
-from reticent.inside.least_squares import folded, parts_of, targets_of, unfolded
+from reticent.inside.labelled_rows import classes_of, parts_of
+from reticent.inside.least_squares import folded, targets_of, unfolded
 from reticent.outside import Solved
 
 Pair = tuple[Tensor, Tensor]
@@ -36,7 +37,7 @@ def test_without_noise_the_solution_is_that_of_least_squares() -> None:
     rng = torch.Generator().manual_seed(1)
     x, y = torch.randn(300, 4, generator=rng).double() / 10, torch.randint(3, (300,), generator=rng)
     rows = torch.cat([x, torch.ones(300, 1).double()], 1) / 2**0.5
-    targets, _ = targets_of(y, 3)
+    targets = targets_of(y, 3)
     released = torch.cat([folded(rows.T @ rows), 2.0 * (rows.T @ targets).reshape(-1)])
     here = torch.full((15,), 0.3, dtype=torch.float64)
     step, known = Solved(ridge=0.5).follow(released, RoundSettings(300, 300, 1.0, 0.0), here, {})
@@ -116,9 +117,9 @@ def test_fixed_layers_may_come_before() -> None:
     assert last.out_features == 2
 
 
-def test_targets_must_be_classes() -> None:
+def test_labels_must_be_classes() -> None:
     with pytest.raises(DataError, match="whole numbers"):
-        targets_of(torch.tensor([0.5]), 3)
-    found, known = targets_of(torch.tensor([0.0, 1.0, 2.0]), 1)
-    assert found.flatten().tolist() == [-0.5, 0.5, 0.0]
+        classes_of(torch.tensor([0.5]), 3)
+    found, known = classes_of(torch.tensor([0.0, 1.0, 2.0]), 1)
     assert known.tolist() == [True, True, False]
+    assert targets_of(found[known], 1).flatten().tolist() == [-0.5, 0.5]

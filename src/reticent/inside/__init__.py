@@ -5,6 +5,7 @@ from reticent.inside.bins import BallsInBins
 from reticent.inside.bounds import Bound, Clip, Normalise
 from reticent.inside.buffered import Buffers, PartsInTurn, StreamNoise
 from reticent.inside.by_layer import ByLayer, Divided, Division
+from reticent.inside.class_sums import ClassSums
 from reticent.inside.converting import converted, readable
 from reticent.inside.dpagd import BestOf, StepScores
 from reticent.inside.dpis import ByNorm, FreshNorms, Headcount, ImportanceSettings, NormTotal, UnitDirection, UnitSum
@@ -40,6 +41,7 @@ __all__ = [
     "ByLayer",
     "ByNorm",
     "Capped",
+    "ClassSums",
     "Clip",
     "CountedSum",
     "Cyclic",

@@ -3,6 +3,7 @@
 from reticent.outside.adaptive import Adaptive, Listening
 from reticent.outside.after import After
 from reticent.outside.averaging import TailAverage
+from reticent.outside.class_means import NearestMean
 from reticent.outside.controls import Control, Steady
 from reticent.outside.directions import Averaged, Direction, Remembered, Remembering, Sign
 from reticent.outside.dpagd import BestLength
@@ -34,6 +35,7 @@ __all__ = [
     "Kalman",
     "Listening",
     "LowPass",
+    "NearestMean",
     "NoiseDecay",
     "NoisyTest",
     "NormPlan",

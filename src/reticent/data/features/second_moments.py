@@ -17,7 +17,8 @@ from torch import Tensor
 from reticent.errors import DataError
 from reticent.inside import Drawn, Everyone, GaussianNoise, RoundSettings, Vault
 from reticent.inside.each_row import each_row
-from reticent.inside.least_squares import ROUNDED, folded, unfolded
+from reticent.inside.labelled_rows import ROUNDED
+from reticent.inside.least_squares import folded, unfolded
 from reticent.inside.persons import weighted_rows
 
 _TOGETHER = 2048  # rows: in float64 they take a quarter of what the moments take, at most

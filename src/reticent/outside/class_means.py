@@ -1,0 +1,81 @@
+"""Class means: the weights of a linear layer that names the nearest mean, out of noisy sums of classes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from reticent.errors import require
+from reticent.inside import ClassSums, RoundSettings
+from reticent.outside.directions import Remembered
+
+FEWEST = 0.3
+"""No class is taken to have less than so much of the average: noise could leave it nothing to divide by."""
+
+
+@dataclass(frozen=True)
+class NearestMean:
+    """From where the model is to the layer that names the class with the nearest mean; rounds are averaged.
+
+    Every number of a mean is drawn towards that of all classes together, as far as noise explains how it differs among
+    them (James & Stein 1961): with many classes and few examples of each, most of what differs is noise.
+    """
+
+    rule: ClassSums = ClassSums()  # noqa: RUF009 - stages are frozen
+    scale: float = 80.0
+    """What distances are multiplied by, so that a softmax tells classes apart."""
+    whole: ClassVar[bool] = True
+    """It is given the released sums as they are, a line for each class."""
+
+    def __post_init__(self) -> None:
+        require(0 < self.scale < math.inf, f"scale must be above 0 and finite, not {self.scale}")
+
+    def place(self, here: Tensor, remembered: Remembered) -> Tensor:  # noqa: ARG002 - nothing depends on the place
+        """Where the model is."""
+        return here
+
+    def follow(
+        self, released: Tensor, settings: RoundSettings, here: Tensor, remembered: Remembered
+    ) -> tuple[Tensor, Remembered]:
+        """What is to be taken away from the weights to be there, and the sum of all that was released."""
+        total, rounds = released.detach().double().cpu(), torch.ones(1, dtype=torch.float64)
+        if remembered:
+            total, rounds = total + remembered["total"], rounds + remembered["rounds"]
+        noise = settings.noise_multiplier / math.sqrt(float(rounds))
+        means = self.means(total / rounds, noise)
+        biases = means.square().sum(1) * (-self.scale / 2)
+        weights = means * (self.scale / settings.max_grad_norm)
+        if len(here) == weights.shape[1] + 1:  # one output: by how much the second class is nearer
+            weights, biases = weights[1:] - weights[:1], biases[1:] - biases[:1]
+        found = torch.cat([weights.reshape(-1), biases])
+        return here - found.to(here), {"total": total, "rounds": rounds}
+
+    def means(self, sums: Tensor, noise: float) -> Tensor:
+        """The means of the classes, in units of the clip norm; a line of sums has the count of its class behind it.
+
+        >>> NearestMean(ClassSums(0.6)).means(torch.tensor([[8.0, 0.0, 6.0], [0.0, 8.0, 6.0]]).double(), 0.0)
+        tensor([[1., 0.],
+                [0., 1.]], dtype=torch.float64)
+        """
+        rule = self.rule
+        counts = shrunk(sums[:, -1:] / rule.head, sums.new_full((len(sums), 1), noise / rule.head))
+        counts = torch.maximum(counts, (FEWEST * counts.mean()).clamp(min=1.0))
+        return shrunk(sums[:, :-1] / (rule.body * counts), noise / (rule.body * counts))
+
+
+def shrunk(seen: Tensor, noise: Tensor) -> Tensor:
+    """Every column drawn towards its mean, each entry as far as noise explains its variance.
+
+    >>> shrunk(torch.tensor([[1.0], [3.0]]), torch.tensor([[0.0], [0.0]])).flatten()
+    tensor([1., 3.])
+    >>> shrunk(torch.tensor([[1.0], [3.0]]), torch.tensor([[2.0], [2.0]])).flatten()
+    tensor([2., 2.])
+    """
+    middle = seen.mean(0)
+    variance = (seen.var(0) - noise.square().mean(0)).clamp(min=0)
+    kept = variance / (variance + noise.square()).clamp(min=torch.finfo(seen.dtype).tiny)
+    return torch.where(noise > 0, middle + (seen - middle) * kept, seen)

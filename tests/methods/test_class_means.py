@@ -1,0 +1,116 @@
+"""Class means: what is released, which layer is made of it, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import reticent as rt
+from reticent.accounting import Gaussian
+from reticent.errors import ModelError, SettingError
+from reticent.inside import ClassSums, Clip, Flat, RoundSettings, Task
+from reticent.inside.drawn import Drawn
+from reticent.inside.draws import Draw, Everyone
+from reticent.inside.store import as_store
+from reticent.outside import NearestMean
+from reticent.outside.class_means import shrunk
+
+Pair = tuple[Tensor, Tensor]
+
+
+def fitted(examples: Pair, **said: Any) -> rt.Trained:
+    model = said.pop("model", None) or nn.Linear(examples[0].shape[1], 2)
+    settings = {"epsilon": 4.0, "delta": 1e-5, "seed": 0, "loss": "cross_entropy"}
+    return rt.fit(model, examples, method="class_means", **settings | said)
+
+
+def answer(pair: Pair, outputs: int = 2, clip: float = 1.0) -> Tensor:
+    """What is released of everybody, without noise."""
+    model = nn.Linear(pair[0].shape[1], outputs)
+    task = Task(model, lambda model, batch: model(batch[0])[:, 0], Flat(model))
+    now = RoundSettings(len(pair[0]), len(pair[0]), clip, 1.0)
+    draw = Draw(np.arange(len(pair[0])), Everyone(), now)
+    return ClassSums(0.6)(task, Clip(), now).answer(Drawn(draw, np.random.default_rng(0), {}, as_store(pair)))
+
+
+def test_every_class_has_a_line_of_its_sum_and_its_count() -> None:
+    x, y = torch.tensor([[2.0, 0.0], [0.0, 1.0], [6.0, 8.0]]), torch.tensor([0, 2, 2])
+    found = answer((x, y), outputs=3, clip=2.0)
+    assert torch.allclose(found, torch.tensor([[0.8, 0, 0.6], [0, 0, 0], [0.48, 0.4 + 0.64, 1.2]]).double())
+
+
+def test_without_noise_the_nearest_mean_is_named() -> None:
+    rng = torch.Generator().manual_seed(1)
+    middles = torch.nn.functional.normalize(torch.randn(3, 5, generator=rng), dim=1)
+    y = torch.arange(90) % 3
+    x = torch.nn.functional.normalize(middles[y] + 0.2 * torch.randn(90, 5, generator=rng), dim=1)
+    here = torch.full((18,), 0.3)
+    now = RoundSettings(90, 90, 1.0, 0.0)
+    step, known = NearestMean(ClassSums(0.6)).follow(answer((x, y), outputs=3), now, here, {})
+    weights, biases = (here - step)[:15].reshape(3, 5), (here - step)[15:]
+    means = torch.stack([x[y == one].mean(0) for one in range(3)])
+    assert torch.allclose(weights, 80 * means, atol=1e-4)
+    nearest = torch.cdist(x, means).argmin(1)
+    assert torch.equal((x @ weights.T + biases).argmax(1), nearest)
+    again, more = NearestMean(ClassSums(0.6)).follow(answer((x, y), outputs=3), now, here, known)
+    assert torch.allclose(again, step)
+    assert more["rounds"].item() == 2
+
+
+def test_one_output_says_by_how_much_the_second_class_is_nearer() -> None:
+    x, y = torch.tensor([[1.0, 0.0], [0.0, 1.0]]), torch.tensor([0.0, 1.0])
+    now = RoundSettings(2, 2, 1.0, 0.0)
+    here = torch.zeros(3)
+    found = here - NearestMean(ClassSums(0.6)).follow(answer((x, y), outputs=1), now, here, {})[0]
+    assert torch.allclose(found, torch.tensor([-80.0, 80.0, 0.0]), atol=1e-3)
+
+
+def test_noise_is_shrunk_away_and_signal_is_not() -> None:
+    rng = torch.Generator().manual_seed(2)
+    noise = torch.full((200, 1), 0.5).double()
+    signal = torch.randn(200, 2, generator=rng).double() * torch.tensor([0.0, 5.0])
+    seen = signal + noise * torch.randn(200, 2, generator=rng).double()
+    found = shrunk(seen, noise)
+    assert (found[:, 0] - signal[:, 0]).square().mean() < 0.03  # noise alone has 0.25
+    assert torch.allclose(found[:, 1], seen[:, 1], atol=0.3)
+
+
+def test_one_release_pays_for_everything_and_it_learns(blobs: Pair) -> None:
+    trained = fitted(blobs)
+    assert trained.guarantee.status == "proved"
+    assert trained.guarantee.epsilon <= 4.0
+    assert trained.call is not None
+    assert trained.call.plan.rounds == 1
+    (event,) = trained.call.plan.tally()
+    assert isinstance(event, Gaussian)
+    assert trained.evaluate(*blobs)["accuracy"] > 0.75
+
+
+def test_a_folder_is_verified(blobs: Pair, tmp_path: Path) -> None:
+    fitted(blobs, folder=tmp_path)
+    assert rt.verify(tmp_path).ok
+
+
+def test_noise_that_drowns_everything_still_gives_a_model(blobs: Pair) -> None:
+    trained = fitted(blobs, epsilon=None, noise_multiplier=1e6)
+    assert all(bool(torch.isfinite(part).all()) for part in trained.model.state_dict().values())
+
+
+def test_bad_records_count_for_nothing(blobs: Pair) -> None:
+    x, y = blobs
+    odd = torch.full((2, x.shape[1]), float("nan"))
+    dirty = (torch.cat([x, odd, x[:1]]), torch.cat([y, y[:2], torch.tensor([7])]))
+    assert torch.allclose(answer(blobs), answer(dirty))
+
+
+def test_other_models_and_heads_are_refused(blobs: Pair) -> None:
+    with pytest.raises(ModelError, match="one linear layer"):
+        fitted(blobs, model=nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 2)))
+    for head in (0.0, 1.0, float("nan")):
+        with pytest.raises(SettingError, match="head must lie between 0 and 1"):
+            ClassSums(head)

@@ -141,6 +141,11 @@ def test_micro_batches_change_nothing_but_memory(blobs: Pair) -> None:
         assert torch.allclose(vector(run), vector(runs[0]), rtol=1e-12, atol=1e-14)
 
 
+def test_a_schedule_by_name_is_refused(blobs: Pair) -> None:
+    with pytest.raises(SettingError, match="scheduler makes a schedule of an optimizer"):
+        rt.fit(nn.Linear(4, 2), blobs, epsilon=3.0, seed=0, scheduler="cosine")  # type: ignore[arg-type]
+
+
 def test_schedulers_and_adam_are_the_users_own(blobs: Pair) -> None:
     model = net()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.1)

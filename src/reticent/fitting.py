@@ -21,7 +21,7 @@ from reticent.accounting import Budget
 from reticent.accounting.adjacency import adjacency_of
 from reticent.budgets import DatasetBudget
 from reticent.call import Call, Start, everything, refuse_unreadable
-from reticent.errors import DataError, SettingError, UnknownName
+from reticent.errors import DataError, SettingError, UnknownName, require
 from reticent.evaluating import predict
 from reticent.filled import places_to_fill
 from reticent.inside import Batch, Persons, Store, by_person, readable
@@ -122,6 +122,10 @@ def fit(
     budget, settled = _settled(asked_for, chosen, counted if size is None else size, task)
     settings = settled.settings
     made = make_optimizer(optimizer or chosen.optimizer, model, settings.lr, settings.momentum)
+    require(
+        scheduler is None or callable(scheduler),
+        f"scheduler makes a schedule of an optimizer, as in lambda made: StepLR(made, 30), and is not {scheduler!r}",
+    )
     ready = prepared(model, found, asked, budget, places, fill_noise)
     run = Run(
         ready.model,

@@ -75,7 +75,7 @@ def public_of(
     42
     """
     refuse_lazy(model)
-    method.refuse_unfit(model)
+    method.refuse_unfit(model, task)
     trained = [part for part in model.parameters() if part.requires_grad]
     return Public(
         size=size,

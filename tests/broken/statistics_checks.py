@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 
+import reticent.inside.labelled_rows as labelled_rows
 from reticent.inside import ClassSums, Clip, Flat, RoundSettings, Statistics, Task, as_store
 from reticent.inside.drawn import Drawn
 from reticent.inside.draws import Draw, Everyone
@@ -43,7 +44,21 @@ def _nobody_moves_more_than_is_charged(rule: Statistics | ClassSums) -> None:
     assert max(moves) >= 0.99 * query.sensitivity, "no row was cut: the check is too weak"
 
 
+class _Centre(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x - x.mean(0)
+
+
+def no_example_moves_the_rows_of_others() -> None:
+    """Layers in front of the last one that mix rows, which a loss need not show."""
+    x = torch.randn(9, 5, generator=torch.Generator().manual_seed(5))
+    far = torch.cat([x[:-1], x[-1:] + 1e3])
+    near, moved = (labelled_rows.each_alone((_Centre(),), rows, 5)[:-1] for rows in (x, far))
+    assert torch.equal(near, moved), "one example moves the rows of all others"
+
+
 CHECKS: list[Callable[[], None]] = [
     no_example_moves_the_statistics_further_than_is_charged,
     no_example_moves_the_sums_of_classes_further_than_is_charged,
+    no_example_moves_the_rows_of_others,
 ]

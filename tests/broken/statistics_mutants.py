@@ -41,3 +41,8 @@ def rows_of_classes_that_are_not_cut(_right: Any) -> Any:
 @mutant(ClassSums, "body", checks.no_example_moves_the_sums_of_classes_further_than_is_charged)
 def counts_that_are_not_charged(_right: Any) -> Any:
     return 1.0
+
+
+@mutant(labelled_rows, "each_alone", checks.no_example_moves_the_rows_of_others)
+def rows_that_are_made_together(_right: Any) -> Any:
+    return lambda parts, x, _wide: torch.nn.Sequential(*parts)(x)

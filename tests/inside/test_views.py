@@ -165,3 +165,8 @@ def test_examples_without_height_and_width_are_refused(blobs: Pair) -> None:
             nn.Linear(4, 2), torch.optim.SGD(nn.Linear(4, 2).parameters(), lr=0.1), blobs, views="mirror",
             method=rt.methods.dpsgd(noise_multiplier=1.0), batch_size=10, rounds=1,
         )  # fmt: skip
+
+
+def test_views_are_said_in_words() -> None:
+    with pytest.raises(SettingError, match="views are said in words"):
+        Views.of(4)  # type: ignore[arg-type]

@@ -16,6 +16,7 @@ from reticent.errors import ModelError, SettingError
 from reticent.inside import ClassSums, Clip, Flat, RoundSettings, Task
 from reticent.inside.drawn import Drawn
 from reticent.inside.draws import Draw, Everyone
+from reticent.inside.labelled_rows import classes_of, each_alone, parts_of
 from reticent.inside.store import as_store
 from reticent.outside import NearestMean
 from reticent.outside.class_means import shrunk
@@ -75,7 +76,7 @@ def test_noise_is_shrunk_away_and_signal_is_not() -> None:
     noise = torch.full((200, 1), 0.5).double()
     signal = torch.randn(200, 2, generator=rng).double() * torch.tensor([0.0, 5.0])
     seen = signal + noise * torch.randn(200, 2, generator=rng).double()
-    found = shrunk(seen, noise)
+    found = shrunk(seen, noise, seen.mean(0))
     assert (found[:, 0] - signal[:, 0]).square().mean() < 0.03  # noise alone has 0.25
     assert torch.allclose(found[:, 1], seen[:, 1], atol=0.3)
 
@@ -106,6 +107,83 @@ def test_bad_records_count_for_nothing(blobs: Pair) -> None:
     odd = torch.full((2, x.shape[1]), float("nan"))
     dirty = (torch.cat([x, odd, x[:1]]), torch.cat([y, y[:2], torch.tensor([7])]))
     assert torch.allclose(answer(blobs), answer(dirty))
+
+
+class Centre(nn.Module):
+    """Takes the mean of all rows away: an example is in everybody's row."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x - x.mean(0)
+
+
+class OwnSequential(nn.Sequential):
+    def forward(self, x: Tensor) -> Tensor:
+        return self[-1](x)
+
+
+class OwnLinear(nn.Linear):
+    def forward(self, x: Tensor) -> Tensor:
+        return -super().forward(x)
+
+
+@pytest.mark.parametrize("model", [OwnSequential(Centre(), nn.Linear(4, 2)), OwnLinear(4, 2)], ids=["whole", "layer"])
+@pytest.mark.parametrize("method", ["class_means", "least_squares"])
+def test_a_forward_of_ones_own_is_refused(model: nn.Module, method: str, blobs: Pair) -> None:
+    with pytest.raises(ModelError, match="one linear layer"):
+        rt.fit(model, blobs, method=method, epsilon=4.0, loss="cross_entropy", seed=0)
+
+
+def test_a_layer_that_stands_in_front_too_is_refused() -> None:
+    shared = nn.Linear(4, 4)
+    with pytest.raises(ModelError, match="one linear layer"):
+        parts_of(nn.Sequential(shared, nn.Tanh(), shared))
+
+
+def test_rows_are_made_one_by_one_whatever_stands_in_front(blobs: Pair) -> None:
+    """A loss that leaves out what mixes rows shows the checks of the loss nothing of it."""
+    found = each_alone((Centre(),), blobs[0], 4)
+    assert torch.equal(found, torch.zeros_like(blobs[0]))
+
+
+class Picky(nn.Module):
+    """Leaves out rows that it does not like."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x[x[:, 0] <= 900]
+
+
+def test_a_record_that_is_left_out_tells_of_itself_to_nobody(blobs: Pair) -> None:
+    x = blobs[0].clone()
+    x[3, 0] = 1000.0
+    found = each_alone((Picky(),), x, 4)
+    assert found[3].isnan().all()
+    assert torch.equal(torch.cat([found[:3], found[4:]]), torch.cat([x[:3], x[4:]]))
+    model = nn.Sequential(Picky(), nn.Linear(4, 2))
+    assert fitted((x, blobs[1]), model=model).guarantee.status == "proved"
+
+
+def test_classes_without_an_example_are_never_named() -> None:
+    rng = torch.Generator().manual_seed(3)
+    middles = torch.nn.functional.normalize(torch.randn(4, 16, generator=rng), dim=1)
+    y = torch.arange(2000) % 4
+    x = torch.nn.functional.normalize(middles[y] + 0.3 * torch.randn(2000, 16, generator=rng), dim=1)
+    for noise in (0.0, 2.0):
+        trained = fitted((x, y), model=nn.Linear(16, 50), epsilon=None, noise_multiplier=noise)
+        named = trained.model(x).argmax(1)
+        assert named.max() < 4
+        assert (named == y).float().mean() > 0.9
+
+
+@pytest.mark.parametrize("method", ["class_means", "least_squares"])
+def test_numbers_are_no_classes(method: str, blobs: Pair) -> None:
+    with pytest.raises(SettingError, match="for classes, not for numbers"):
+        rt.fit(nn.Linear(4, 1), (blobs[0], blobs[0][:, 0]), method=method, epsilon=4.0, loss="mse", seed=0)
+
+
+def test_labels_of_a_narrow_type_are_labels() -> None:
+    found, known = classes_of(torch.tensor([0, 255], dtype=torch.uint8), 256)
+    assert known.all()
+    assert found.tolist() == [0, 255]
 
 
 def test_other_models_and_heads_are_refused(blobs: Pair) -> None:

@@ -5,13 +5,14 @@ A sum over them can be released once, instead of gradients round by round (Wang 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from reticent.errors import DataError, ModelError, ReticentError
+from reticent.errors import DataError, ModelError
 from reticent.gradients.batches import chosen, size
 from reticent.gradients.grouped import Grouped, flattened
 from reticent.inside.bounds import Bound, enforced
@@ -32,11 +33,13 @@ def parts_of(model: nn.Module) -> tuple[tuple[nn.Module, ...], nn.Linear]:
     """
     before: list[nn.Module] = []
     last = model
-    while isinstance(last, nn.Sequential) and len(last):
+    while isinstance(last, nn.Sequential) and type(last).forward is nn.Sequential.forward and len(last):
         *first, last = last
         before += first
+    shared = any(last is part for other in before for part in other.modules())
     trained = {id(part) for part in model.parameters() if part.requires_grad}
-    if not isinstance(last, nn.Linear) or last.bias is None or trained != {id(last.weight), id(last.bias)}:
+    own = type(last).forward is not nn.Linear.forward or shared
+    if not isinstance(last, nn.Linear) or own or last.bias is None or trained != {id(last.weight), id(last.bias)}:
         holders = (type(part).__name__ for part in model.modules() if any(True for _ in part.parameters(recurse=False)))
         raise ModelError(
             "this method finds one linear layer with a bias, at the end of a Sequential, in front of which "
@@ -54,6 +57,7 @@ def classes_of(labels: Tensor, outputs: int) -> tuple[Tensor, Tensor]:
     """
     if labels.is_floating_point() and outputs > 1:
         raise DataError("labels must be whole numbers, from 0 on")
+    labels = labels if labels.is_floating_point() else labels.long()  # a narrow type has no room for `outputs`
     known = (labels == 0) | (labels == 1) if outputs == 1 else (labels >= 0) & (labels < outputs)
     return torch.where(known, labels, 0).long(), known
 
@@ -77,42 +81,71 @@ class LabelledRows:
         return self.task.flat.vector.numel() // self.outputs - 1
 
     def of(self, drawn: Drawn) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Rows, classes and weights, in parts; where evaluating fails, row by row, without those that fail."""
+        """Rows, classes and weights, in parts."""
         for batch in drawn.batches():
             weights = batch.weights.reshape(-1).double().cpu() if isinstance(batch, Grouped) else None
             plain = flattened(batch) if isinstance(batch, Grouped) else batch
             weights = torch.ones(size(plain), dtype=torch.float64) if weights is None else weights
-            together = self.task.together
-            for start in range(0, size(plain), together):
-                index = torch.arange(start, min(start + together, size(plain)))
-                yield from self._some(plain, index, weights)
+            for start in range(0, size(plain), self.task.together):
+                index = torch.arange(start, min(start + self.task.together, size(plain)))
+                yield self._read(chosen(plain, index), weights[index])
 
     @torch.no_grad()
-    def _some(self, plain: Batch, index: Tensor, weights: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        try:
-            yield self._read(chosen(plain, index), weights[index])
-        except ReticentError:
-            raise
-        except Exception:  # a bad record, of which nobody hears
-            if len(index) > 1:
-                for row in index:
-                    yield from self._some(plain, row.reshape(1), weights)
-
     def _read(self, batch: Batch, weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Bounded rows, classes and weights; rows and weights are 0 where one of them cannot be."""
-        if not (isinstance(batch, tuple | list) and len(batch) == 2):
+        if not (isinstance(batch, tuple | list) and len(batch) == 2 and all(isinstance(one, Tensor) for one in batch)):
             raise DataError("a linear layer is found from (x, y): a tensor of inputs and one of labels")
         x, y = batch
-        for part in self.before:
-            x = part(x)
-        rows, labels = x.double().cpu().flatten(1), y.cpu().reshape(-1)
-        if x.ndim != 2 or rows.shape != (len(labels), self.wide):  # or an example could be several rows, or none at all
+        made_up = _alone(self.before, torch.zeros_like(x[0]))  # what is wrong with all of them is told of no one
+        if y.numel() != len(x) or (made_up is not None and made_up.shape != (1, self.wide)):
+            found = "none" if made_up is None else tuple(made_up.shape[1:])
             raise DataError(
                 f"a linear layer is found from one row of {self.wide} features and one label of each example; "
-                f"{len(y)} have features of the form {tuple(x.shape)} and labels of the form {tuple(y.shape)}"
+                f"an example has features of the form {found} and labels of the form {tuple(y.shape[1:])}"
             )
-        classes, known = classes_of(labels, self.outputs)
+        rows = each_alone(self.before, x, self.wide).double().cpu()
+        classes, known = classes_of(y.cpu().reshape(-1), self.outputs)
         lengths = rows.norm(dim=1)
         cut = enforced(self.bound, lengths, self.settings) / self.bound.sensitivity(self.settings)
         usable = known & torch.isfinite(rows).all(1) & torch.isfinite(lengths)
         return torch.where(usable[:, None], rows, 0.0) * cut[:, None], classes, weights * usable
+
+
+def each_alone(parts: tuple[nn.Module, ...], x: Tensor, wide: int) -> Tensor:
+    """What some layers make of each row by itself, so that none can depend on the others, whatever the layers do.
+
+    A row that they fail for, or make something else of, is not a number, and nobody hears of it.
+
+    >>> each_alone((nn.BatchNorm1d(2, affine=False, track_running_stats=False),), torch.eye(2), 2).isnan().all()
+    tensor(True)
+    """
+    if not parts:
+        return x
+
+    def one(row: Tensor) -> Tensor:
+        for part in parts:
+            row = part(row)
+        return row
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found: Tensor = torch.func.vmap(one)(x[:, None])
+        if found.shape == (len(x), 1, wide):
+            return found[:, 0]
+    except Exception:  # a bad record, or something that cannot be done for many at once
+        pass
+    nothing = torch.full((1, wide), torch.nan)
+    rows = (_alone(parts, row) for row in x)
+    return torch.cat([row.cpu() if row is not None and row.shape == nothing.shape else nothing for row in rows])
+
+
+def _alone(parts: tuple[nn.Module, ...], row: Tensor) -> Tensor | None:
+    """What the layers make of one row, or None where they fail."""
+    found = row[None]
+    try:
+        for part in parts:
+            found = part(found)
+    except Exception:
+        return None
+    return found

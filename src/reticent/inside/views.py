@@ -52,6 +52,7 @@ class Views:
         """Views in words, such as "mirror" or "mirror+shift=4+count=8"."""
         if said is None or isinstance(said, Views):
             return said
+        require(isinstance(said, str), f'views are said in words, as in "mirror+shift=4+count=8", not {said!r}')
         found: dict[str, int] = {}
         for word in said.split("+"):
             name, _, number = word.strip().partition("=")

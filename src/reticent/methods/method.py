@@ -81,10 +81,11 @@ class Method:
             raise SettingError(f"{self.control} and {self.gate} both plan the whole budget: only one of them can")
         return found[0] if found else None
 
-    def refuse_unfit(self, model: nn.Module) -> None:
+    def refuse_unfit(self, model: nn.Module, task: str | None = None) -> None:
         """Refuse a model that the query cannot be asked of: before it is planned, and before anything is released."""
         fits = getattr(self.query, "fits", None)
         if fits is not None:
+            require(task != "regression", f"{self.name} is for classes, not for numbers: take dpsgd")
             fits(model)
 
     def turned(self, settings: RoundSettings, number: int) -> RoundSettings:

@@ -15,6 +15,10 @@ from reticent.outside.directions import Remembered
 
 FEWEST = 0.3
 """No class is taken to have less than so much of the average: noise could leave it nothing to divide by."""
+SURELY = 3.0
+"""A class whose count is within so many deviations of none is taken to have no example, and is never named."""
+NEVER = -10.0
+"""The bias of such a class: no row of the length that is charged has an output as low as that."""
 
 
 @dataclass(frozen=True)
@@ -46,36 +50,47 @@ class NearestMean:
         if remembered:
             total, rounds = total + remembered["total"], rounds + remembered["rounds"]
         noise = settings.noise_multiplier / math.sqrt(float(rounds))
-        means = self.means(total / rounds, noise)
-        biases = means.square().sum(1) * (-self.scale / 2)
+        means, there = self.means(total / rounds, noise)
+        biases = torch.where(there, means.square().sum(1) * (-self.scale / 2), NEVER * self.scale)
         weights = means * (self.scale / settings.max_grad_norm)
         if len(here) == weights.shape[1] + 1:  # one output: by how much the second class is nearer
             weights, biases = weights[1:] - weights[:1], biases[1:] - biases[:1]
         found = torch.cat([weights.reshape(-1), biases])
         return here - found.to(here), {"total": total, "rounds": rounds}
 
-    def means(self, sums: Tensor, noise: float) -> Tensor:
-        """The means of the classes, in units of the clip norm; a line of sums has the count of its class behind it.
+    def means(self, sums: Tensor, noise: float) -> tuple[Tensor, Tensor]:
+        """The means of the classes, in units of the clip norm, and which of them there are; of others it is 0.
 
-        >>> NearestMean(ClassSums(0.6)).means(torch.tensor([[8.0, 0.0, 6.0], [0.0, 8.0, 6.0]]).double(), 0.0)
-        tensor([[1., 0.],
-                [0., 1.]], dtype=torch.float64)
+        A line of sums has the count of its class behind it.
+
+        >>> rule = NearestMean(ClassSums(0.6))
+        >>> rule.means(torch.tensor([[8.0, 0.0, 6.0], [0.0, 8.0, 6.0], [0.0, 0.0, 0.0]]).double(), 0.0)
+        (tensor([[1., 0.],
+                [0., 1.],
+                [0., 0.]], dtype=torch.float64), tensor([ True,  True, False]))
         """
-        rule = self.rule
-        counts = shrunk(sums[:, -1:] / rule.head, sums.new_full((len(sums), 1), noise / rule.head))
+        head, body = self.rule.head, self.rule.body
+        seen, doubt = sums[:, -1] / head, noise / head
+        there = seen > SURELY * doubt
+        if not there.any():
+            there = torch.ones_like(there)
+        counts = shrunk(seen[there, None], seen.new_full((int(there.sum()), 1), doubt), seen[there].mean())
         counts = torch.maximum(counts, (FEWEST * counts.mean()).clamp(min=1.0))
-        return shrunk(sums[:, :-1] / (rule.body * counts), noise / (rule.body * counts))
+        middle = sums[there, :-1].sum(0) / (body * counts.sum())
+        means = torch.zeros_like(sums[:, :-1])
+        means[there] = shrunk(sums[there, :-1] / (body * counts), noise / (body * counts), middle)
+        return means, there
 
 
-def shrunk(seen: Tensor, noise: Tensor) -> Tensor:
-    """Every column drawn towards its mean, each entry as far as noise explains its variance.
+def shrunk(seen: Tensor, noise: Tensor, middle: Tensor) -> Tensor:
+    """Every column drawn towards its middle, each entry as far as noise explains its variance.
 
-    >>> shrunk(torch.tensor([[1.0], [3.0]]), torch.tensor([[0.0], [0.0]])).flatten()
+    >>> shrunk(torch.tensor([[1.0], [3.0]]), torch.tensor([[0.0], [0.0]]), torch.tensor([2.0])).flatten()
     tensor([1., 3.])
-    >>> shrunk(torch.tensor([[1.0], [3.0]]), torch.tensor([[2.0], [2.0]])).flatten()
+    >>> shrunk(torch.tensor([[1.0], [3.0]]), torch.tensor([[2.0], [2.0]]), torch.tensor([2.0])).flatten()
     tensor([2., 2.])
     """
-    middle = seen.mean(0)
-    variance = (seen.var(0) - noise.square().mean(0)).clamp(min=0)
+    apart = seen - middle
+    variance = (apart.square().sum(0) / max(1, len(seen) - 1) - noise.square().mean(0)).clamp(min=0)
     kept = variance / (variance + noise.square()).clamp(min=torch.finfo(seen.dtype).tiny)
-    return torch.where(noise > 0, middle + (seen - middle) * kept, seen)
+    return torch.where(noise > 0, middle + apart * kept, seen)

@@ -74,7 +74,7 @@ def filled(template: str) -> str:
 def answer(words: list[str]) -> str:
     """What the records say to a query."""
     if words[0] == "count":
-        return str(getattr(_paper(words[1]).counts, words[2]))
+        return str(getattr(_papers()[words[1]].counts, words[2]))
     *query, form = words
     if "minus" in query:
         middle = query.index("minus")
@@ -130,12 +130,12 @@ def _records(file: str) -> list[dict[str, Any]]:
 
 
 @cache
-def _paper(name: str) -> Paper:
-    return standing(HERE, [name])[0]
+def _papers() -> dict[str, Paper]:
+    return {paper.name: paper for paper in standing(HERE)}
 
 
 def _number(paper: str, place: str, cell: str) -> PaperNumber:
-    numbers = (n for table in _paper(paper).tables if f"{table.kind}-{table.number}" == place for n in table.numbers)
+    numbers = (n for table in _papers()[paper].tables if f"{table.kind}-{table.number}" == place for n in table.numbers)
     return next(number for number in numbers if number.cell == cell and number.measure == "accuracy")
 
 

@@ -16,9 +16,8 @@ from reticent.methods import get
 
 def layers_together_are_charged() -> None:
     """No probe of the audit contradicts any way to divide a gradient."""
-    for by in ("layer", "parameter", "second"):
-        for share in ("equal", "size"):
-            probes(get("layer_clip", noise_multiplier=1.0, by=by, share=share), ("ledger", "sensitivity", "noise"))
+    for by, share in (("layer", "equal"), ("parameter", "size"), ("second", "equal")):
+        probes(get("layer_clip", noise_multiplier=1.0, by=by, share=share), ("ledger", "sensitivity", "noise"))
 
 
 class _Loose(Division):

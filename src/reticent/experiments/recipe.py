@@ -6,6 +6,7 @@ import dataclasses
 import math
 import tomllib
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -138,12 +139,17 @@ def read_recipe(path: Path | None, changes: dict[str, Any]) -> Recipe:
     """
     values = {} if path is None else read_toml(path, error=SettingError)
     values |= {name: value for name, value in changes.items() if value is not None}
-    kinds = get_type_hints(Recipe)
+    kinds = _kinds()
     known = {name: _typed(name, value, kinds[name]) for name, value in values.items() if name in kinds}
     extra = {name: literal(value) for name, value in values.items() if name not in kinds}
     if extra:
         known["options"] = {**known.get("options", {}), **extra}
     return Recipe(**known)
+
+
+@cache
+def _kinds() -> dict[str, Any]:
+    return get_type_hints(Recipe)
 
 
 def _typed(name: str, value: Any, kind: Any) -> Any:

@@ -83,9 +83,9 @@ def read_reasons(path: Path) -> list[Reason]:
     said = read_toml(path, error=SettingError)
     with reading(path, "each reason says paper, table, cells and why", error=SettingError):
         found = [Reason(one["paper"], one["table"], one["cells"], one["why"]) for one in said.get("reason", [])]
+    tables = {name: read_tables(name)[1] for name in {reason.paper for reason in found}}
     for reason in found:
-        tables = read_tables(reason.paper)[1]
-        if not any(reason.about(reason.paper, table, cell) for table in tables for cell in table.cells):
+        if not any(reason.about(reason.paper, table, cell) for table in tables[reason.paper] for cell in table.cells):
             raise SettingError(f"{path}: no cell of {reason.paper}, {reason.table} is called {reason.cells!r}")
     return found
 

@@ -37,6 +37,7 @@ METHODS = (
     "dpsur-state-coded",
     "dpsur-state-paid",
     "imdb",
+    "network",
 )
 CELLS = {
     "best": (str(HERE / "best.toml"), "best"),
@@ -50,7 +51,7 @@ CELLS = {
 """Experiments by cells: the paper (or file) and table that they are from."""
 
 
-STEPS = ("steps-linear", "steps-networks", "steps-dpis")
+STEPS = ("steps-linear", "steps-networks", "steps-dpis", "steps-stages")
 """Searches: scored on training examples that were set aside."""
 DENIABILITY = (
     "accuracy",
@@ -83,6 +84,8 @@ COMMANDS = {
     "steps-linear": "reproduce results/steps.toml --table linear --cells 'fashion-mnist-*-eps1-*,mnist-*-eps3-*'",
     "steps-networks": "reproduce results/steps.toml --table networks",
     "imdb": "compare --config results/imdb.toml --seeds 3",
+    "steps-stages": "reproduce results/stages.toml --table steps",
+    "network": "compare --config results/network.toml --seeds 3",
     "cifar10": "reproduce results/cifar10.toml --table linear --seeds 3",
     "location30": "compare --config results/location30.toml --seeds 3",
 }

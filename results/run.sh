@@ -27,6 +27,8 @@ reticent reproduce results/dpsur-state.toml --table coded --seeds 3 --out "$out/
 reticent reproduce results/dpsur-state.toml --table paid --cells '*-eps1' --seeds 3 --out "$out/dpsur-state-paid"
 reticent reproduce results/deniability.toml --table ablation --seeds 3 --out "$out/deniability"
 reticent compare --config results/imdb.toml --seeds 3 --out "$out/imdb"
+reticent reproduce results/stages.toml --table steps --out "$out/steps-stages"
+reticent compare --config results/network.toml --seeds 3 --out "$out/network"
 reticent reproduce results/cifar10.toml --table linear --seeds 3 --out "$out/cifar10"
 reticent compare --config results/location30.toml --seeds 3 --out "$out/location30"
 for run in "$out"/location30/runs/*-seed0; do

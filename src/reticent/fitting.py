@@ -122,10 +122,6 @@ def fit(
     budget, settled = _settled(asked_for, chosen, counted if size is None else size, task)
     settings = settled.settings
     made = make_optimizer(optimizer or chosen.optimizer, model, settings.lr, settings.momentum)
-    require(
-        scheduler is None or callable(scheduler),
-        f"scheduler makes a schedule of an optimizer, as in lambda made: StepLR(made, 30), and is not {scheduler!r}",
-    )
     ready = prepared(model, found, asked, budget, places, fill_noise)
     run = Run(
         ready.model,
@@ -137,7 +133,7 @@ def fit(
         epochs=settings.epochs,
         budget=budget,
         already=ready.already,
-        scheduler=scheduler(made) if scheduler is not None else None,
+        scheduler=_schedule(scheduler, made),
         average_last=settings.average_last,
         **{name: asked_for[name] for name in _AS_SAID},
     )
@@ -159,6 +155,14 @@ def _release(ready: Prepared, run: Run, size: int | None, seed: int | None, fold
     if ready.already:
         run.begin()
     ready.release(size, seed, folder)
+
+
+def _schedule(make: Callable[[Optimizer], LRScheduler] | None, made: Optimizer) -> LRScheduler | None:
+    """The schedule of the run's own optimizer, if there is to be one."""
+    if make is None:
+        return None
+    require(callable(make), f"scheduler makes a schedule of an optimizer, as StepLR(made, 30), and is not {make!r}")
+    return make(made)
 
 
 def _tell_nobody(run: Run, step: Step) -> None:

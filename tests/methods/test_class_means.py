@@ -60,7 +60,7 @@ def test_without_noise_the_nearest_mean_is_named() -> None:
     assert torch.equal((x @ weights.T + biases).argmax(1), nearest)
     again, more = NearestMean(ClassSums(0.6)).follow(answer((x, y), outputs=3), now, here, known)
     assert torch.allclose(again, step)
-    assert more["rounds"].item() == 2
+    assert more["count"].item() == 2
 
 
 def test_one_output_says_by_how_much_the_second_class_is_nearer() -> None:

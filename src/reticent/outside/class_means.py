@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from reticent.errors import require
 from reticent.inside import ClassSums, RoundSettings
-from reticent.outside.directions import Remembered
+from reticent.outside.solution import Solution
 
 FEWEST = 0.3
 """No class is taken to have less than so much of the average: noise could leave it nothing to divide by."""
@@ -22,8 +21,8 @@ NEVER = -10.0
 
 
 @dataclass(frozen=True)
-class NearestMean:
-    """From where the model is to the layer that names the class with the nearest mean; rounds are averaged.
+class NearestMean(Solution):
+    """To the layer that names the class with the nearest mean.
 
     Every number of a mean is drawn towards that of all classes together, as far as noise explains how it differs among
     them (James & Stein 1961): with many classes and few examples of each, most of what differs is noise.
@@ -32,31 +31,18 @@ class NearestMean:
     rule: ClassSums = ClassSums()  # noqa: RUF009 - stages are frozen
     scale: float = 80.0
     """What distances are multiplied by, so that a softmax tells classes apart."""
-    whole: ClassVar[bool] = True
-    """It is given the released sums as they are, a line for each class."""
 
     def __post_init__(self) -> None:
         require(0 < self.scale < math.inf, f"scale must be above 0 and finite, not {self.scale}")
 
-    def place(self, here: Tensor, remembered: Remembered) -> Tensor:  # noqa: ARG002 - nothing depends on the place
-        """Where the model is."""
-        return here
-
-    def follow(
-        self, released: Tensor, settings: RoundSettings, here: Tensor, remembered: Remembered
-    ) -> tuple[Tensor, Remembered]:
-        """What is to be taken away from the weights to be there, and the sum of all that was released."""
-        total, rounds = released.detach().double().cpu(), torch.ones(1, dtype=torch.float64)
-        if remembered:
-            total, rounds = total + remembered["total"], rounds + remembered["rounds"]
-        noise = settings.noise_multiplier / math.sqrt(float(rounds))
-        means, there = self.means(total / rounds, noise)
+    def solve(self, mean: Tensor, noise: float, settings: RoundSettings, parameters: int) -> Tensor:
+        """Weights and biases: |x - m|^2 is least where m x - |m|^2 / 2 is most."""
+        means, there = self.means(mean, noise)
         biases = torch.where(there, means.square().sum(1) * (-self.scale / 2), NEVER * self.scale)
         weights = means * (self.scale / settings.max_grad_norm)
-        if len(here) == weights.shape[1] + 1:  # one output: by how much the second class is nearer
+        if parameters == weights.shape[1] + 1:  # one output: by how much the second class is nearer
             weights, biases = weights[1:] - weights[:1], biases[1:] - biases[:1]
-        found = torch.cat([weights.reshape(-1), biases])
-        return here - found.to(here), {"total": total, "rounds": rounds}
+        return torch.cat([weights.reshape(-1), biases])
 
     def means(self, sums: Tensor, noise: float) -> tuple[Tensor, Tensor]:
         """The means of the classes, in units of the clip norm, and which of them there are; of others it is 0.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,16 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 import reticent as rt
 from reticent.accounting import Gaussian
 from reticent.errors import ModelError, SettingError
 from reticent.inside import ClassSums, Clip, Flat, RoundSettings, Task
+from reticent.inside.careful import carefully
 from reticent.inside.drawn import Drawn
 from reticent.inside.draws import Draw, Everyone
+from reticent.inside.guard import Guard
 from reticent.inside.labelled_rows import classes_of, each_alone, parts_of
 from reticent.inside.store import as_store
 from reticent.outside import NearestMean
@@ -47,9 +51,9 @@ def test_every_class_has_a_line_of_its_sum_and_its_count() -> None:
 
 def test_without_noise_the_nearest_mean_is_named() -> None:
     rng = torch.Generator().manual_seed(1)
-    middles = torch.nn.functional.normalize(torch.randn(3, 5, generator=rng), dim=1)
+    middles = functional.normalize(torch.randn(3, 5, generator=rng), dim=1)
     y = torch.arange(90) % 3
-    x = torch.nn.functional.normalize(middles[y] + 0.2 * torch.randn(90, 5, generator=rng), dim=1)
+    x = functional.normalize(middles[y] + 0.2 * torch.randn(90, 5, generator=rng), dim=1)
     here = torch.full((18,), 0.3)
     now = RoundSettings(90, 90, 1.0, 0.0)
     step, known = NearestMean(ClassSums(0.6)).follow(answer((x, y), outputs=3), now, here, {})
@@ -155,18 +159,60 @@ class Picky(nn.Module):
 def test_a_record_that_is_left_out_tells_of_itself_to_nobody(blobs: Pair) -> None:
     x = blobs[0].clone()
     x[3, 0] = 1000.0
-    found = each_alone((Picky(),), x, 4)
+    with pytest.raises(RuntimeError):
+        each_alone((Picky(),), x, 4)
+    found = each_alone((Picky(),), x, 4, nullcontext)
     assert found[3].isnan().all()
     assert torch.equal(torch.cat([found[:3], found[4:]]), torch.cat([x[:3], x[4:]]))
     model = nn.Sequential(Picky(), nn.Linear(4, 2))
     assert fitted((x, blobs[1]), model=model).guarantee.status == "proved"
 
 
+class Within(nn.Module):
+    """Changes its input in place, then keeps what it saw, and fails for tokens that there are not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding.from_pretrained(torch.eye(4)[:, :3].contiguous())
+        self.sign = 1.0
+
+    def forward(self, x: Tensor) -> Tensor:
+        found = self.table(x.sub_(1.0).long()).mean(1) * self.sign
+        if float(x.max()) > 2.0:
+            self.sign = -1.0
+        if float(x.min()) < 1.0:
+            self.sign = 1.0
+        return found
+
+
+@pytest.mark.parametrize("method", ["class_means", "least_squares"])
+def test_a_bad_record_leaves_nothing_for_the_others(method: str) -> None:
+    """In place, with state that a later row would put back: the first record differs, and fails or turns the sign."""
+    y = torch.arange(60) % 2
+    x = (y[:, None] + 1.0).expand(-1, 4).clone()
+
+    def loss(model: nn.Module, batch: Pair) -> Tensor:
+        return functional.cross_entropy(model[1](functional.one_hot(batch[1], 3).float()), batch[1], reduction="none")
+
+    def asked(first: float) -> Tensor:
+        x[0], x[-1] = first, 1.0
+        model = nn.Sequential(Within(), nn.Linear(3, 2))
+        task, now = Task(model, loss, Flat(model)), RoundSettings(60, 60, 1.0, 1.0)
+        query = rt.methods.get(method).query(task, Clip(), now)
+        drawn = Drawn(Draw(np.arange(60), Everyone(), now), np.random.default_rng(0), {}, as_store((x.clone(), y)))
+        with torch.no_grad():
+            return carefully(query, drawn, Guard(model)) / query.sensitivity
+
+    assert (asked(50.0) - asked(3.0)).norm() <= 1
+    with pytest.raises(ModelError, match="keeps something of the examples"):
+        asked(4.0)
+
+
 def test_classes_without_an_example_are_never_named() -> None:
     rng = torch.Generator().manual_seed(3)
-    middles = torch.nn.functional.normalize(torch.randn(4, 16, generator=rng), dim=1)
+    middles = functional.normalize(torch.randn(4, 16, generator=rng), dim=1)
     y = torch.arange(2000) % 4
-    x = torch.nn.functional.normalize(middles[y] + 0.3 * torch.randn(2000, 16, generator=rng), dim=1)
+    x = functional.normalize(middles[y] + 0.3 * torch.randn(2000, 16, generator=rng), dim=1)
     for noise in (0.0, 2.0):
         trained = fitted((x, y), model=nn.Linear(16, 50), epsilon=None, noise_multiplier=noise)
         named = trained.model(x).argmax(1)

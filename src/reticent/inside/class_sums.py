@@ -41,7 +41,7 @@ class ClassSums:
     def __call__(self, task: Task, bound: Bound, settings: RoundSettings) -> ClassSumsQuery:
         """The query of one round."""
         before, last = parts_of(task.model)
-        return ClassSumsQuery(LabelledRows(task, bound, settings, before, last.out_features), self)
+        return ClassSumsQuery(task, bound, settings, before, last.out_features, self)
 
     def fits(self, model: nn.Module) -> None:
         """Refuse a model that has no such layer, before anything is released for it."""
@@ -49,23 +49,17 @@ class ClassSums:
 
 
 @dataclass(frozen=True, eq=False)
-class ClassSumsQuery:
+class ClassSumsQuery(LabelledRows):
     """A line for each class: the sum of its rows, and how many they are times `head`, in float64."""
 
-    rows: LabelledRows
     rule: ClassSums
     sensitivity: float = ROUNDED
     """An example adds to one line only, and what it adds is no longer than 1."""
 
-    @property
-    def task(self) -> Task:
-        """What is asked about."""
-        return self.rows.task
-
     def answer(self, drawn: Drawn) -> Tensor:
         """Add up everybody drawn; where one output tells two classes apart, there are two lines."""
-        total = torch.zeros(max(2, self.rows.outputs), self.rows.wide + 1, dtype=torch.float64)
-        for found, classes, weights in self.rows.of(drawn):
+        total = torch.zeros(max(2, self.outputs), self.wide + 1, dtype=torch.float64)
+        for found, classes, weights in self.rows(drawn):
             lines = torch.cat([found * self.rule.body, found.new_full((len(found), 1), self.rule.head)], 1)
             total.index_add_(0, classes, lines * weights[:, None])
         return total

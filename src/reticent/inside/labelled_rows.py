@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from reticent.errors import DataError, ModelError
+from reticent.errors import DataError, ModelError, ReticentError
 from reticent.gradients.batches import chosen, size
 from reticent.gradients.grouped import Grouped, flattened
 from reticent.inside.bounds import Bound, enforced
+from reticent.inside.careful import OneByOne, Watch
 from reticent.inside.drawn import Drawn
 from reticent.inside.settings import RoundSettings
 from reticent.inside.store import Batch
@@ -46,6 +48,9 @@ def parts_of(model: nn.Module) -> tuple[tuple[nn.Module, ...], nn.Linear]:
             "nothing is trained: take the model 'linear' or 'head', or nn.Sequential(frozen, nn.Linear(...)). This "
             f"one has {', '.join(dict.fromkeys(holders))} (hashed words have none: take other features)"
         )
+    half = (torch.float16, torch.bfloat16)
+    if any(kept.dtype in half for part in before for kept in (*part.parameters(), *part.buffers())):
+        raise ModelError("what stands in front of the last layer is in half precision: call .float() on it")
     return tuple(before), last
 
 
@@ -64,9 +69,11 @@ def classes_of(labels: Tensor, outputs: int) -> tuple[Tensor, Tensor]:
 
 @dataclass(frozen=True, eq=False)
 class LabelledRows:
-    """The rows of everybody drawn, cut by the bound and in units of it, their classes, and what each counts.
+    """A query about the rows of everybody drawn, cut by the bound and in units of it, and their classes.
 
     An example of several rows is the mean of them; one that cannot be evaluated, or whose label is none, counts 0.
+    What stands in front of the last layer makes each row by itself, whatever it does: many at once under vmap, and
+    where that fails, one by one, each inside the guard, so that none leaves anything for the next.
     """
 
     task: Task
@@ -80,7 +87,7 @@ class LabelledRows:
         """Numbers in a row."""
         return self.task.flat.vector.numel() // self.outputs - 1
 
-    def of(self, drawn: Drawn) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    def rows(self, drawn: Drawn) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Rows, classes and weights, in parts."""
         for batch in drawn.batches():
             weights = batch.weights.reshape(-1).double().cpu() if isinstance(batch, Grouped) else None
@@ -96,14 +103,15 @@ class LabelledRows:
         if not (isinstance(batch, tuple | list) and len(batch) == 2 and all(isinstance(one, Tensor) for one in batch)):
             raise DataError("a linear layer is found from (x, y): a tensor of inputs and one of labels")
         x, y = batch
-        made_up = _alone(self.before, torch.zeros_like(x[0]))  # what is wrong with all of them is told of no one
+        made_up = _alone(self.before, torch.zeros_like(x[:1]), nullcontext)  # what is wrong with all is told of no one
         if y.numel() != len(x) or (made_up is not None and made_up.shape != (1, self.wide)):
             found = "none" if made_up is None else tuple(made_up.shape[1:])
             raise DataError(
                 f"a linear layer is found from one row of {self.wide} features and one label of each example; "
                 f"an example has features of the form {found} and labels of the form {tuple(y.shape[1:])}"
             )
-        rows = each_alone(self.before, x, self.wide).double().cpu()
+        guard = self.task.loss.guard if isinstance(self.task.loss, OneByOne) else None
+        rows = each_alone(self.before, x, self.wide, guard).double().cpu()
         classes, known = classes_of(y.cpu().reshape(-1), self.outputs)
         lengths = rows.norm(dim=1)
         cut = enforced(self.bound, lengths, self.settings) / self.bound.sensitivity(self.settings)
@@ -111,41 +119,47 @@ class LabelledRows:
         return torch.where(usable[:, None], rows, 0.0) * cut[:, None], classes, weights * usable
 
 
-def each_alone(parts: tuple[nn.Module, ...], x: Tensor, wide: int) -> Tensor:
+def each_alone(parts: tuple[nn.Module, ...], x: Tensor, wide: int, guard: Watch | None = None) -> Tensor:
     """What some layers make of each row by itself, so that none can depend on the others, whatever the layers do.
 
-    A row that they fail for, or make something else of, is not a number, and nobody hears of it.
+    With a guard they are made one by one, and a row that the layers fail for, or make something else of, is not a
+    number: nobody hears of it.
 
-    >>> each_alone((nn.BatchNorm1d(2, affine=False, track_running_stats=False),), torch.eye(2), 2).isnan().all()
-    tensor(True)
+    >>> each_alone((nn.BatchNorm1d(2, affine=False, track_running_stats=False),), torch.eye(2), 2, nullcontext)
+    tensor([[nan, nan],
+            [nan, nan]])
     """
     if not parts:
         return x
+    if guard is None:
+        return _at_once(parts, x, wide)
+    nothing = torch.full((1, wide), torch.nan)
+    rows = (_alone(parts, row[None], guard) for row in x)
+    return torch.cat([row if row is not None and row.shape == nothing.shape else nothing for row in rows])
 
+
+def _at_once(parts: tuple[nn.Module, ...], x: Tensor, wide: int) -> Tensor:
     def one(row: Tensor) -> Tensor:
         for part in parts:
             row = part(row)
         return row
 
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found: Tensor = torch.func.vmap(one)(x[:, None])
-        if found.shape == (len(x), 1, wide):
-            return found[:, 0]
-    except Exception:  # a bad record, or something that cannot be done for many at once
-        pass
-    nothing = torch.full((1, wide), torch.nan)
-    rows = (_alone(parts, row) for row in x)
-    return torch.cat([row.cpu() if row is not None and row.shape == nothing.shape else nothing for row in rows])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what vmap does slowly
+        found: Tensor = torch.func.vmap(one)(x[:, None])
+    if found.shape != (len(x), 1, wide):
+        raise ValueError("rows of another length")
+    return found[:, 0]
 
 
-def _alone(parts: tuple[nn.Module, ...], row: Tensor) -> Tensor | None:
-    """What the layers make of one row, or None where they fail."""
-    found = row[None]
+def _alone(parts: tuple[nn.Module, ...], row: Tensor, guard: Watch) -> Tensor | None:
+    """What the layers make of one row, or None where they fail or make no row of numbers."""
     try:
-        for part in parts:
-            found = part(found)
+        with guard():
+            for part in parts:
+                row = part(row)
+            return row.to(torch.float64, copy=True).cpu()
+    except ReticentError:
+        raise
     except Exception:
         return None
-    return found

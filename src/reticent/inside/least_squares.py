@@ -32,7 +32,7 @@ class Statistics:
     def __call__(self, task: Task, bound: Bound, settings: RoundSettings) -> StatisticsQuery:
         """The query of one round."""
         before, last = parts_of(task.model)
-        return StatisticsQuery(LabelledRows(task, bound, settings, before, last.out_features), self)
+        return StatisticsQuery(task, bound, settings, before, last.out_features, self)
 
     def fits(self, model: nn.Module) -> None:
         """Refuse a model that has no such layer, before anything is released for it."""
@@ -53,36 +53,30 @@ def target_length(outputs: int) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class StatisticsQuery:
+class StatisticsQuery(LabelledRows):
     """The upper half of the Gram matrix of all rows, then their products with the targets, in float64.
 
     A row has a 1 behind it for the bias, and the root of 2 below: it is no longer than 1. Entries off the diagonal
     count for two.
     """
 
-    rows: LabelledRows
     rule: Statistics
-
-    @property
-    def task(self) -> Task:
-        """What is asked about."""
-        return self.rows.task
 
     @property
     def sensitivity(self) -> float:
         """What one example's statistics are long at most."""
-        return self.rule.sensitivity(self.rows.outputs)
+        return self.rule.sensitivity(self.outputs)
 
     def answer(self, drawn: Drawn) -> Tensor:
         """Add up the statistics of everybody drawn."""
-        wide = self.rows.wide + 1
+        wide = self.wide + 1
         gram = torch.zeros(wide, wide, dtype=torch.float64)
-        products = torch.zeros(wide, self.rows.outputs, dtype=torch.float64)
-        for found, classes, weights in self.rows.of(drawn):
+        products = torch.zeros(wide, self.outputs, dtype=torch.float64)
+        for found, classes, weights in self.rows(drawn):
             rows = torch.cat([found, found.new_ones(len(found), 1)], 1) / math.sqrt(2)
             weighed = rows * weights[:, None]
             gram.addmm_(rows.T, weighed)
-            products.addmm_(weighed.T, targets_of(classes, self.rows.outputs))
+            products.addmm_(weighed.T, targets_of(classes, self.outputs))
         return torch.cat([folded(gram), self.rule.balance * products.reshape(-1)])
 
 

@@ -22,6 +22,14 @@ def test_what_mixes_rows_is_refused(mixing: Callable[[Tensor], Tensor]) -> None:
         each_row(mixing, ROWS)
 
 
+def test_a_record_that_is_no_number_does_not_hide_the_mixing() -> None:
+    bad = torch.cat([ROWS, torch.full((1, 3), torch.nan)])
+    with pytest.raises(ModelError, match="must treat each row by itself"):
+        each_row(lambda x: x - x.mean(0), bad)
+    infinite = torch.cat([torch.full((1, 3), torch.inf), bad])
+    assert torch.equal(each_row(torch.neg, infinite).nan_to_num(7.0), (-infinite).nan_to_num(7.0))
+
+
 def test_what_is_changed_in_place_before_it_fails_is_not_seen_again() -> None:
     def within(x: Tensor) -> Tensor:
         x.sub_(1.0)

@@ -41,9 +41,8 @@ def _refuse_mixing(together: Tensor, alone: Tensor | None) -> None:
     """Refuse a function that makes something else of the first row where others are there; nothing is told of it."""
     if alone is not None and alone.ndim and alone.shape[1:] == together.shape[1:]:
         first, one = together[:1].double(), alone.double()
-        if bool(((first - one).abs() <= CLOSE * (1 + one.abs())).logical_or(first.isnan() & one.isnan()).all()):
-            return
-        if not bool((first - one).isfinite().all()):
+        close = (first - one).abs() <= CLOSE * (1 + one.abs())
+        if bool((close | (first == one) | (first.isnan() & one.isnan())).all()):
             return
     raise ModelError(
         "what comes before the released layer makes something else of a row where other rows are there: it must treat "

@@ -23,7 +23,7 @@ from reticent.inside.guard import Guard
 from reticent.inside.labelled_rows import classes_of, each_alone, parts_of
 from reticent.inside.store import as_store
 from reticent.outside import NearestMean
-from reticent.outside.class_means import shrunk
+from reticent.outside.class_means import shrunk, shrunk_together
 
 Pair = tuple[Tensor, Tensor]
 
@@ -83,6 +83,39 @@ def test_noise_is_shrunk_away_and_signal_is_not() -> None:
     found = shrunk(seen, noise, seen.mean(0))
     assert (found[:, 0] - signal[:, 0]).square().mean() < 0.03  # noise alone has 0.25
     assert torch.allclose(found[:, 1], seen[:, 1], atol=0.3)
+
+
+def noisy(signal: Tensor, noise: Tensor) -> Tensor:
+    rng = torch.Generator().manual_seed(3)
+    return signal + noise * torch.randn(signal.shape, generator=rng).double()
+
+
+def test_directions_that_classes_share_are_kept_and_noise_is_not() -> None:
+    rng = torch.Generator().manual_seed(4)
+    noise = torch.linspace(0.5, 1.0, 30).double()[:, None]
+    shared = torch.randn(30, 2, generator=rng).double() @ torch.randn(2, 400, generator=rng).double()
+    seen = noisy(shared, noise)
+    alone, together = (way(seen, noise, torch.zeros(400).double()) for way in (shrunk, shrunk_together))
+    missed = [(found - shared).square().mean() for found in (seen, alone, together)]
+    assert missed[2] < 0.4 * missed[1] < 0.4 * missed[0]
+    nothing = shrunk_together(noisy(torch.zeros(30, 400).double(), noise), noise, torch.zeros(400).double())
+    assert nothing.square().mean() < 0.15 * noise.square().mean()
+
+
+def test_more_classes_than_numbers_are_shrunk_alike() -> None:
+    noise = torch.full((400, 1), 1.0).double()
+    found = shrunk_together(noisy(torch.zeros(400, 30).double(), noise), noise, torch.zeros(30).double())
+    assert found.square().mean() < 0.15
+
+
+def test_a_mean_lies_between_both_ways_to_shrink() -> None:
+    sums = torch.cat([noisy(torch.zeros(6, 20).double(), torch.ones(1).double()), torch.full((6, 1), 60.0)], 1).double()
+    found, _ = NearestMean(ClassSums(0.6)).means(sums, 1.0)
+    counts = torch.full((6, 1), 100.0).double()
+    seen, doubt, middle = sums[:, :-1] / (0.8 * counts), 1 / (0.8 * counts), sums[:, :-1].mean(0) / 80
+    ways = (shrunk(seen, doubt, middle), shrunk_together(seen, doubt, middle))
+    assert torch.allclose(found, 0.3 * ways[0] + 0.7 * ways[1])
+    assert not torch.allclose(*ways)
 
 
 def test_one_release_pays_for_everything_and_it_learns(blobs: Pair) -> None:

@@ -12,12 +12,12 @@ from reticent.outside import NearestMean
 
 
 def class_means(
-    *, noise_multiplier: float | None = None, max_grad_norm: float = 1.0, head: float = 0.4, scale: float = 80.0
+    *, noise_multiplier: float | None = None, max_grad_norm: float = 1.0, head: float = 0.3, scale: float = 80.0
 ) -> Method:
     """Nearest shrunken means of classes (Wahdany et al. 2025, DPPL-Mean; Tibshirani et al. 2002).
 
     >>> class_means(noise_multiplier=1.0).query
-    ClassSums(head=0.4)
+    ClassSums(head=0.3)
     """
     base = dpsgd(noise_multiplier=noise_multiplier, max_grad_norm=max_grad_norm)
     sums = ClassSums(head)

@@ -46,6 +46,15 @@ def test_a_budget_so_small_that_the_release_would_drown_has_none(sharing: None) 
     assert Recipe(data="digits", epsilon=3.0).filled().whiten is not None
 
 
+def test_a_method_may_release_another_share_and_no_share_goes_with_named_features() -> None:
+    usual, means = (Recipe(data="location30", method=one, epsilon=3.0).filled() for one in ("dpsgd", "class_means"))
+    assert (usual.whiten, usual.max_grad_norm) == (5.6, None)
+    assert (means.whiten, means.max_grad_norm) == (8.7, 8.0)
+    named = {"features": "hashed-words", "views": None, "activation": None}
+    for model in (None, "mlp"):
+        assert "whiten_share" not in presets.preset_of("location30", "class_means", model=model, **named)
+
+
 def test_huge_budgets_have_a_mu() -> None:
     assert mu(1e6, 1e-5) == MOST_MU
     assert mu(50.0, 1e-5) < MOST_MU

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -38,10 +38,8 @@ def preset_of(
     table, whole = presets(), presets()["data"].get(dataset, {})
     wants_images = (views, activation) != (None, None) and (features, model) == (None, None)
     network = "network" if wants_images and "network" in whole else None
-    if model is not None or network is not None:
-        whole = {name: value for name, value in whole.items() if name not in _ITS_OWN}
-    elif features is not None:
-        whole = {name: value for name, value in whole.items() if name not in SHARES}
+    own = _ITS_OWN if (model, network) != (None, None) else set(SHARES) if features is not None else set()
+    whole = _without(own, {**whole, method: _without(own, whole.get(method, {}))})
     named = (features, network, model)
     kinds = [whole, *(whole.get(name, {}) for name in named if name is not None)]
     layers = [table["default"], *kinds, dict(catalogue.find(method).preset)]
@@ -52,6 +50,10 @@ def preset_of(
         for name, value in layer.items()
         if not isinstance(value, dict) or name == "options"
     }
+
+
+def _without(names: Collection[str], settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if name not in names}
 
 
 def noise_of(share: float, epsilon: float, delta: float | None) -> float:

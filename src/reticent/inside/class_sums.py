@@ -24,7 +24,7 @@ class ClassSums:
     less noise on how many each class has, and more on what is added up.
     """
 
-    head: float = 0.3
+    head: float = 0.2
 
     def __post_init__(self) -> None:
         require(0 < self.head < 1, f"head must lie between 0 and 1, not {self.head}")

@@ -1,4 +1,4 @@
-"""Class means: the weights of a linear layer that names the nearest mean, out of noisy sums of classes."""
+"""Class means: the weights of a linear layer that names the mean nearest in angle, out of noisy sums of classes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from reticent.errors import require
 from reticent.inside import ClassSums, RoundSettings
@@ -24,25 +25,26 @@ TOGETHER = 0.7
 
 @dataclass(frozen=True)
 class NearestMean(Solution):
-    """To the layer that names the class with the nearest mean.
+    """To the layer that names the class whose mean points most nearly where a row does.
 
+    Not the mean that is nearest: what shrinking leaves of a mean's length tells of its noise, not of its class.
     With many classes and few examples of each, most of what tells noisy means apart is noise, so they are drawn towards
     the mean of all classes, as far as noise explains how they differ: number by number (James & Stein 1961), and in
     directions that classes share (Efron & Morris 1972). Each sees what the other misses; the answer lies between.
     """
 
     rule: ClassSums = ClassSums()  # noqa: RUF009 - stages are frozen
-    scale: float = 80.0
-    """What distances are multiplied by, so that a softmax tells classes apart."""
+    scale: float = 60.0
+    """What cosines are multiplied by, so that a softmax tells classes apart."""
 
     def __post_init__(self) -> None:
         require(0 < self.scale < math.inf, f"scale must be above 0 and finite, not {self.scale}")
 
     def solve(self, mean: Tensor, noise: float, settings: RoundSettings, parameters: int) -> Tensor:
-        """Weights and biases: |x - m|^2 is least where m x - |m|^2 / 2 is most."""
+        """Weights and biases: all means as long as each other, so that the angle alone decides."""
         means, there = self.means(mean, noise)
-        biases = torch.where(there, means.square().sum(1) * (-self.scale / 2), NEVER * self.scale)
-        weights = means * (self.scale / settings.max_grad_norm)
+        biases = torch.where(there, 0.0, NEVER * self.scale).to(means)
+        weights = functional.normalize(means, dim=1) * (self.scale / settings.max_grad_norm)
         if parameters == weights.shape[1] + 1:  # one output: by how much the second class is nearer
             weights, biases = weights[1:] - weights[:1], biases[1:] - biases[:1]
         return torch.cat([weights.reshape(-1), biases])

@@ -1,0 +1,94 @@
+"""The search for class means: `python results/search_means.py` tries what they are made of on records set aside.
+
+Every line is one setting, on Location-30 otherwise than usual in one thing: runs of the product on all but some of the
+training records, which judge them, one split for each seed. Never test records; search-means.log has what was seen, and
+what it holds is not tried again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from statistics import mean, stdev
+from unittest import mock
+
+import torch
+from torch import Tensor
+
+from reticent.experiments.presets import noise_of
+from reticent.experiments.recipe import Recipe
+from reticent.experiments.training import train
+from reticent.inside import RoundSettings
+from reticent.outside import NearestMean
+
+LOG = Path(__file__).with_name("search-means.log")
+DELTA = 1e-5
+LENGTHS = {"mnist": 8.0, "fashion-mnist": 8.0, "location30": 8.0}
+"""How long rows are, where it is not 1."""
+USUAL: dict[str, object] = {"share": 0.16, "head": 0.2, "together": 0.7, "nearest": "in angle"}
+OTHERWISE: dict[str, tuple[object, ...]] = {
+    "share": (0.06, 0.1, 0.25, 0.4),
+    "head": (0.1, 0.3, 0.5),
+    "together": (0.0, 0.5, 0.85, 1.0),
+    "nearest": ("in place",),
+}
+"""The share of the budget's mu for second moments (none: the preset's), and what class means are made of."""
+
+
+def wanted() -> Iterator[dict[str, object]]:
+    """All settings: everything on Location-30, elsewhere only how means are compared."""
+    for epsilon in (3.0, 1.0, 8.0):
+        usual = {"data": "location30", "epsilon": epsilon, **USUAL}
+        yield usual
+        for name, values in OTHERWISE.items():
+            for value in values:
+                yield {**usual, name: value}
+    for data in ("digits", "adult", "mnist", "fashion-mnist"):
+        for nearest in ("in angle", "in place"):
+            yield {"data": data, "epsilon": 3.0, **USUAL, "share": None, "nearest": nearest}
+
+
+def nearest_in_place(
+    rule: NearestMean, mean: Tensor, noise: float, settings: RoundSettings, _parameters: int
+) -> Tensor:
+    """The layer of the least distance: |x - m|^2 is least where m x - |m|^2 / 2 is most."""
+    means, there = rule.means(mean, noise)
+    biases = torch.where(there, means.square().sum(1) * (-rule.scale / 2), -10 * rule.scale)
+    return torch.cat([(means * (rule.scale / settings.max_grad_norm)).reshape(-1), biases])
+
+
+def tried(data: str, epsilon: float, share: float | None, head: float, together: float, nearest: str) -> list[float]:
+    """The share of records set aside that are told right, for each seed."""
+    recipe = Recipe(
+        data=data,
+        method="class_means",
+        epsilon=epsilon,
+        delta=DELTA,
+        whiten=None if share is None else noise_of(share, epsilon, DELTA),
+        max_grad_norm=LENGTHS.get(data),
+        options={"head": head},
+        validation={"digits": 300, "location30": 800}.get(data, 10_000),
+    )
+    solve = NearestMean.solve if nearest == "in angle" else nearest_in_place
+    with mock.patch("reticent.outside.class_means.TOGETHER", together), mock.patch.object(NearestMean, "solve", solve):
+        return [train(replace(recipe, seed=seed)).accuracy or 0.0 for seed in range(16 if data == "location30" else 3)]
+
+
+def main() -> None:
+    """All that is to be tried and is not in the log."""
+    torch.set_num_threads(1)
+    known = [json.loads(line)["settings"] for line in LOG.read_text().splitlines()] if LOG.exists() else []
+    for settings in wanted():
+        if settings not in known:
+            found = tried(**settings)  # type: ignore[arg-type]
+            spread = stdev(found) / len(found) ** 0.5
+            line = {"settings": settings, "accuracy": round(mean(found), 4), "standard error": round(spread, 4)}
+            with LOG.open("a") as log:
+                log.write(json.dumps(line) + "\n")
+            print(json.dumps(line), flush=True)
+
+
+if __name__ == "__main__":
+    main()

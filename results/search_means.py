@@ -1,22 +1,25 @@
 """The search for class means: `python results/search_means.py` tries what they are made of on records set aside.
 
 Every line is one setting, on Location-30 otherwise than usual in one thing: runs of the product on all but some of the
-training records, which judge them, one split for each seed. Never test records; search-means.log has what was seen, and
+training records, which judge them, others for each seed. Never test records; search-means.log has what was seen, and
 what it holds is not tried again.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean, stdev
 from unittest import mock
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from reticent.data.examples import Examples
+from reticent.experiments.people import set_aside
 from reticent.experiments.presets import noise_of
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.training import train
@@ -45,6 +48,7 @@ def wanted() -> Iterator[dict[str, object]]:
         for name, values in OTHERWISE.items():
             for value in values:
                 yield {**usual, name: value}
+    yield {"data": "location30", "epsilon": 1000.0, **USUAL}  # next to no noise
     for data in ("digits", "adult", "mnist", "fashion-mnist"):
         for nearest in ("in angle", "in place"):
             yield {"data": data, "epsilon": 3.0, **USUAL, "share": None, "nearest": nearest}
@@ -57,6 +61,15 @@ def nearest_in_place(
     means, there = rule.means(mean, noise)
     biases = torch.where(there, means.square().sum(1) * (-rule.scale / 2), -10 * rule.scale)
     return torch.cat([(means * (rule.scale / settings.max_grad_norm)).reshape(-1), biases])
+
+
+def shuffled(seed: int) -> Callable[[Examples, int | None], tuple[Examples, Examples | None]]:
+    """Sets examples aside, other ones for every seed."""
+
+    def split(train: Examples, count: int | None) -> tuple[Examples, Examples | None]:
+        return set_aside(train.take(np.random.RandomState(seed).permutation(len(train))), count)
+
+    return split
 
 
 def tried(data: str, epsilon: float, share: float | None, head: float, together: float, nearest: str) -> list[float]:
@@ -72,8 +85,15 @@ def tried(data: str, epsilon: float, share: float | None, head: float, together:
         validation={"digits": 300, "location30": 800}.get(data, 10_000),
     )
     solve = NearestMean.solve if nearest == "in angle" else nearest_in_place
-    with mock.patch("reticent.outside.class_means.TOGETHER", together), mock.patch.object(NearestMean, "solve", solve):
-        return [train(replace(recipe, seed=seed)).accuracy or 0.0 for seed in range(16 if data == "location30" else 3)]
+    found = []
+    for seed in range(16 if data == "location30" else 3):
+        with (
+            mock.patch("reticent.outside.class_means.TOGETHER", together),
+            mock.patch.object(NearestMean, "solve", solve),
+            mock.patch("reticent.experiments.training.set_aside", shuffled(seed)),
+        ):
+            found.append(train(replace(recipe, seed=seed)).accuracy or 0.0)
+    return found
 
 
 def main() -> None:

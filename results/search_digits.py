@@ -1,0 +1,67 @@
+"""The search for digits at epsilon 1: `python results/search_digits.py` tries settings on images set aside.
+
+Every line is one setting, otherwise than usual in one or two things, with three seeds: runs of the product on all but
+10,000 of MNIST's training images, always the same, which judge them. Never test images; search-digits.log has what was
+seen, and what it holds is not tried again.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from statistics import mean, stdev
+
+import torch
+
+from reticent.experiments.presets import noise_of
+from reticent.experiments.recipe import Recipe
+from reticent.experiments.settling import settled
+from reticent.experiments.training import examples, train
+
+LOG = Path(__file__).with_name("search-digits.log")
+EPSILON, DELTA, SEEDS = 1.0, 1e-5, 3
+USUAL = {"share": 0.25, "step": 0.4, "batch": 1.0, "rounds": 1.0, "average": 0.15}
+"""The share of the budget's mu for second moments; factors of the rule's step, batch and rounds; rounds averaged."""
+TRIED: tuple[dict[str, float], ...] = (
+    {},
+    {"share": 0.15},
+    {"batch": 2.0},
+    {"step": 0.25},
+    {"step": 0.6},
+    {"batch": 2.0, "share": 0.15},
+    {"batch": 4.0},
+    {"average": 0.4},
+    {"share": 0.2},
+    {"share": 0.1},
+    {"batch": 2.0, "rounds": 2.0, "step": 0.25},
+)
+
+
+def tried(share: float, step: float, batch: float, rounds: float, average: float) -> list[float]:
+    """The share of images set aside that are told right, for each seed."""
+    recipe = Recipe(
+        data="mnist", epsilon=EPSILON, delta=DELTA, whiten=noise_of(share, EPSILON, DELTA), validation=10_000
+    )
+    rule = settled(recipe.filled(), examples(recipe.filled()))
+    lr, size, epochs = rule.lr or 0.0, rule.batch_size or 0.0, rule.epochs or 0.0
+    said = replace(recipe, lr=step * lr, batch_size=batch * size, epochs=batch * rounds * epochs, average_last=average)
+    return [train(replace(said, seed=seed)).accuracy or 0.0 for seed in range(SEEDS)]
+
+
+def main() -> None:
+    """All that is to be tried and is not in the log."""
+    torch.set_num_threads(1)
+    known = [json.loads(line)["settings"] for line in LOG.read_text().splitlines()] if LOG.exists() else []
+    for settings in ({**USUAL, **other} for other in TRIED):
+        if settings not in known:
+            found = tried(**settings)
+            spread = stdev(found) / len(found) ** 0.5
+            line = {"settings": settings, "accuracy": round(mean(found), 5), "standard error": round(spread, 5)}
+            with LOG.open("a") as log:
+                log.write(json.dumps(line) + "\n")
+            print(json.dumps(line), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from reticent.accounting.losses.tradeoff import MOST_MU, mu
+from reticent.cli import app
 from reticent.errors import ModelError, ReticentError, SettingError
 from reticent.experiments import presets
 from reticent.experiments.quoting import Scale as Size
@@ -53,6 +56,25 @@ def test_a_method_may_release_another_share_and_no_share_goes_with_named_feature
     named = {"features": "hashed-words", "views": None, "activation": None}
     for model in (None, "mlp"):
         assert "whiten_share" not in presets.preset_of("location30", "class_means", model=model, **named)
+
+
+def test_who_says_nothing_of_how_to_train_gets_the_method_of_the_preset(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = {**presets.presets()}
+    table["data"] = {**table["data"], "digits": {"method": "class_means"}}
+    monkeypatch.setattr(presets, "presets", lambda: table)
+
+    def method(command: str, *more: str) -> str:
+        asked = CliRunner().invoke(app, [command, "--data", "digits", "--epsilon", "3", "--json", *more])
+        assert asked.exit_code == 0, asked.output
+        answer = json.loads(asked.stdout)
+        return str(answer["method"] if command == "plan" else answer["recipe"]["method"])
+
+    for command in ("plan", "train"):
+        assert method(command) == "class_means"
+        assert method(command, "--delta", "1e-6", "--set", "validation=300") == "class_means"
+        assert method(command, "--epochs", "2") == "dpsgd"
+        assert method(command, "--set", "lr=0.5") == "dpsgd"
+        assert method(command, "--method", "least_squares") == "least_squares"
 
 
 def test_huge_budgets_have_a_mu() -> None:

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 def plan(
-    method: flags.Method = "dpsgd",
+    method: Annotated[
+        str | None, Option(help="Which method: see `reticent methods`. [default: the preset's, or dpsgd]")
+    ] = None,
     data: flags.Data = None,
     schema: tables.Schema = None,
     accept_schema: tables.Accept = False,
@@ -53,11 +55,15 @@ def plan(
     from reticent import catalogue
     from reticent.cli.deniability import deniability, tuned
     from reticent.errors import SettingError
+    from reticent.experiments.presets import suited_method
     from reticent.experiments.quoting import quote
+    from reticent.experiments.recipe import parse_changes
 
     given: dict[str, object] = {"noise_multiplier": noise_multiplier, "epsilon": epsilon, "delta": delta}
-    given |= {"method": method, "data": data, "batch_size": batch_size, "epochs": epochs}
+    given |= {"data": data, "batch_size": batch_size, "epochs": epochs}
     given |= {"size": size, "adjacency": adjacency, **tables.declared(schema, accept_schema, label)}
+    method = method or suited_method(given | parse_changes(settings or []))
+    given["method"] = method
     if method == "pd_sgd":
         recipe, _ = read(given, settings, data_size, sample_rate, rounds, accountant)
         distances = _listed(distance)

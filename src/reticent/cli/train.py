@@ -27,7 +27,9 @@ def train(
     accept_schema: tables.Accept = False,
     label: tables.Label = None,
     test_data: tables.TestData = None,
-    method: Annotated[str | None, Option(help="Method: see `reticent methods`. [default: dpsgd]")] = None,
+    method: Annotated[
+        str | None, Option(help="Method: see `reticent methods`. [default: the preset's, or dpsgd]")
+    ] = None,
     model: Annotated[
         str | None, Option(help="Network, or package.module:function for your own. [default: the preset's, or linear]")
     ] = None,
@@ -116,7 +118,7 @@ def train(
     if resume and out is not None and config is None and not changes:
         recipe = ranks.share(partial(kept_recipe, out))
     else:
-        recipe = read_recipe(config, changes)
+        recipe = read_recipe(config, changes, suited=True)
     if out is None and (resume or private_diagnostics):
         raise SettingError("--resume and --private-diagnostics need the folder of the run: give it with --out")
     budget = _budget(dataset, ledger)

@@ -10,6 +10,7 @@ from typing import Any
 
 from reticent import catalogue
 from reticent.accounting.losses.tradeoff import mu
+from reticent.data import resolve
 from reticent.errors import SettingError, UnknownName
 
 SHARES = {"whiten_share": "whiten", "statistics_share": "statistics_noise"}
@@ -19,6 +20,9 @@ DROWNED = 1000.0
 _ITS_OWN = {"features", *SHARES}
 """What goes with a dataset's own network, and not with one that somebody named."""
 _DELTA = 1e-5
+_ANY_METHOD = {"data", "data_folder", "epsilon", "delta", "size", "adjacency", "validation", "subset", "curve", "seed"}
+_ANY_METHOD |= {"max_physical_batch_size", "private_diagnostics"}
+"""What says nothing about how to train, but for whom and for how much."""
 
 
 @cache
@@ -50,6 +54,20 @@ def preset_of(
         for name, value in layer.items()
         if not isinstance(value, dict) or name == "options"
     }
+
+
+def suited_method(said: Mapping[str, Any]) -> str:
+    """The method that a dataset's preset names, if nothing else was said of how to train; DP-SGD otherwise.
+
+    >>> suited_method({"data": "location30", "epsilon": 3.0}), suited_method({"data": "location30", "lr": 0.1})
+    ('class_means', 'dpsgd')
+    """
+    if not {name for name, value in said.items() if value is not None} <= _ANY_METHOD:
+        return "dpsgd"
+    dataset = said.get("data")
+    known = presets()["data"].get(resolve(dataset), {}) if isinstance(dataset, str) else {}
+    found: str = known.get("method", "dpsgd")
+    return found
 
 
 def _without(names: Collection[str], settings: Mapping[str, Any]) -> dict[str, Any]:

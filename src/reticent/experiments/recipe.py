@@ -17,7 +17,7 @@ from reticent.data import Declaration
 from reticent.data.features.extractors import SCALED
 from reticent.errors import SettingError, UnknownName
 from reticent.experiments.factories import find_factory, is_factory
-from reticent.experiments.presets import SHARES, preset_of, releases_of
+from reticent.experiments.presets import SHARES, preset_of, releases_of, suited_method
 from reticent.inside.views import Views
 from reticent.reading import read_toml
 
@@ -131,14 +131,18 @@ class Recipe:
 _SETTINGS = [f.name for f in dataclasses.fields(Recipe) if f.name != "options"]
 
 
-def read_recipe(path: Path | None, changes: dict[str, Any]) -> Recipe:
+def read_recipe(path: Path | None, changes: dict[str, Any], *, suited: bool = False) -> Recipe:
     """A recipe from a TOML file, with some settings changed; names that are no setting go to the method.
+
+    `suited`: if nothing is said of how to train, the method is the one that suits the dataset.
 
     >>> read_recipe(None, {"data": "digits", "lr": "2"}).lr
     2.0
     """
     values = {} if path is None else read_toml(path, error=SettingError)
     values |= {name: value for name, value in changes.items() if value is not None}
+    if suited and "method" not in values:
+        values["method"] = suited_method(values)
     kinds = _kinds()
     known = {name: _typed(name, value, kinds[name]) for name, value in values.items() if name in kinds}
     extra = {name: literal(value) for name, value in values.items() if name not in kinds}

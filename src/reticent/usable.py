@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import torch
-from torch.optim import LBFGS, Optimizer
+from torch.optim import LBFGS, SGD, Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from reticent.accounting import Price
@@ -25,6 +25,7 @@ from reticent.inside.randomness import torch_seeded
 from reticent.inside.ranks import Ranks
 from reticent.inside.shares import Shares
 from reticent.methods import Method, Plan
+from reticent.outside.solution import Solution
 from reticent.outside.trial import refuse_witnesses
 
 F = TypeVar("F")
@@ -52,6 +53,8 @@ def warn_of_weak_promise(price: Price, size: int, ranks: Ranks) -> None:
 def refuse_unusable(optimizer: Optimizer, scheduler: LRScheduler | None, task: Task, plan: Plan) -> None:
     """Refuse a model that is not the method's, and what asks the data, trains another, or shows candidates around."""
     plan.method.refuse_unfit(task.model)
+    if isinstance(plan.method.direction, Solution):
+        _refuse_other_steps(optimizer, scheduler, plan.method.name)
     flat = task.flat
     if isinstance(optimizer, LBFGS):
         raise SettingError("LBFGS evaluates the loss several times a step, unpaid for: use a first-order optimizer")
@@ -70,6 +73,17 @@ def refuse_unusable(optimizer: Optimizer, scheduler: LRScheduler | None, task: T
         raise SettingError("the optimizer holds parameters that are not the model's: make it from this model's own")
     if plan.bundles:
         refuse_witnesses(optimizer)  # and again before every candidate
+
+
+def _refuse_other_steps(optimizer: Optimizer, scheduler: LRScheduler | None, method: str) -> None:
+    """A solution is a place, and any other step than SGD's of length 1 ends elsewhere."""
+    usual = {"lr": 1.0, "momentum": 0.0, "weight_decay": 0.0, "maximize": False}
+    there = type(optimizer) is SGD and scheduler is None
+    if not there or any(group[name] != value for group in optimizer.param_groups for name, value in usual.items()):
+        raise SettingError(
+            f"{method} finds the weights themselves, and a step of SGD of length 1 puts them in place: "
+            "leave out optimizer, lr, momentum and lr_schedule, or take SGD(model.parameters(), lr=1.0)"
+        )
 
 
 def promises_of(optimizer: Optimizer, plan: Plan) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.optim.lr_scheduler import LambdaLR
 
 import reticent as rt
 from reticent.accounting import Gaussian
@@ -129,6 +130,17 @@ def test_one_release_pays_for_everything_and_it_learns(blobs: Pair) -> None:
     (event,) = trained.call.plan.tally()
     assert isinstance(event, Gaussian)
     assert trained.evaluate(*centred)["accuracy"] > 0.9
+
+
+@pytest.mark.parametrize(
+    "steps", [{"lr": 0.5}, {"momentum": 0.9}, {"optimizer": "adam"}, {"scheduler": lambda made: LambdaLR(made, float)}]
+)
+def test_any_other_step_is_refused_before_anything_is_released(
+    blobs: Pair, tmp_path: Path, steps: dict[str, Any]
+) -> None:
+    with pytest.raises(SettingError, match=r"finds the weights themselves.*lr=1\.0"):
+        fitted(blobs, folder=tmp_path / "run", **steps)
+    assert not list(tmp_path.glob("run/ledger*"))
 
 
 def test_a_folder_is_verified(blobs: Pair, tmp_path: Path) -> None:

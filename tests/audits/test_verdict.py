@@ -10,7 +10,9 @@ import pytest
 import torch
 from scipy import stats
 
+import reticent.inside.labelled_rows as labelled_rows
 from reticent import methods
+from reticent.audits.by_name import audit_method
 from reticent.audits.step import HUGE, _updates, audit_step
 from reticent.audits.toy import SIZE, direction, examples, keeps_apart, known_loss, make_run, place
 from reticent.audits.verdict import audit
@@ -104,23 +106,30 @@ def test_a_stored_run_cannot_be_watched(tmp_path: object) -> None:
 SLOWER = {"dpsgd", "dpadam", "dpsur", "sa_dpsgd", "dpis", "dpsign_sgd", "dpsign_adam", "noise_decay", "dpagd", "pd_sgd"}
 SLOWER |= {"fixed_size", "truncated", "balls_in_bins"}
 
-ELSEWHERE = ("class_means", "least_squares")
-"""Have no gradients to plant a canary in: tests/broken/statistics_checks.py looks at their answers."""
-
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=[pytest.mark.slow] * (name in SLOWER))
-        for name in methods.names()
-        if name not in ELSEWHERE
-    ],
+    [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOWER)) for name in methods.names()],
 )
 def test_a_right_method_is_consistent(name: str) -> None:
     report = audit(methods.get(name), runs=40, alpha=1e-4, seed=3)
     assert report.verdict == "consistent", report.findings
     assert report.lower <= report.upper
     assert report.said_by == []
+
+
+@pytest.mark.parametrize("name", ["class_means", "least_squares"])
+def test_rows_that_are_not_cut_are_seen_where_nobody_asks_for_gradients(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(labelled_rows, "enforced", lambda bound, lengths, settings: torch.ones_like(lengths))
+    report = audit(methods.get(name), runs=40, seed=0)
+    assert "sensitivity" in report.said_by
+    assert "step at rate 1" in report.said_by
+
+
+def test_noise_that_is_missing_is_seen_where_nobody_asks_for_gradients() -> None:
+    assert "noise" in audit_method("class_means", runs=40, bug="no-noise", seed=0).said_by
 
 
 def test_the_report_is_plain_json() -> None:

@@ -25,6 +25,7 @@ from reticent.audits.claims import (
     step_claim,
 )
 from reticent.audits.counts import Counts, Evidence
+from reticent.audits.one_layer import finds_one_layer
 from reticent.audits.toy import SIZE, Known, direction, examples, keeps_apart, make_run, place
 from reticent.inside import GradientSum
 from reticent.methods import Method
@@ -66,8 +67,9 @@ def audit_step(
 
     Promise: a step that keeps to its claim is contradicted with chance at most `alpha`.
     """
-    absent, events = _updates(method, 0.0, rate, runs, seed)
-    present, _ = _updates(method, HUGE, rate, runs, None if seed is None else seed + 1)
+    look = _answers if finds_one_layer(method) else _updates
+    absent, events = look(method, 0.0, rate, runs, seed)
+    present, _ = look(method, HUGE, rate, runs, None if seed is None else seed + 1)
     claim = ledger_claim(events)
     statistics = _statistics(absent, present)
     level = alpha / len(statistics)
@@ -110,6 +112,16 @@ def _updates(method: Method, norm: float, rate: float, runs: int, seed: int | No
     return cast("Known", run.model).moved(moved)[:runs].numpy(), dict(first)
 
 
+def _answers(method: Method, norm: float, rate: float, runs: int, seed: int | None) -> tuple[Floats, dict[Event, int]]:
+    """What is released in each step of a method that finds one layer, in rows: the layer follows from it."""
+    run = make_run(method, examples(norm), batch_size=SIZE * rate, rounds=runs, seed=seed)
+    probe = run.watch()
+    for _ in range(runs):
+        run.step()
+    first = Counter(entry.event for entry in run.ledger if entry.round == 0)
+    return torch.stack([one.released.double().reshape(-1) for one in probe.openings]).numpy(), dict(first)
+
+
 def _without_memory(method: Method) -> Method:
     """A filter over rounds makes something of many releases: what one step reveals is what it was given in that one."""
     remembers = isinstance(method.direction, Remembering) and method.query is GradientSum
@@ -117,11 +129,15 @@ def _without_memory(method: Method) -> Method:
 
 
 def _statistics(absent: Floats, present: Floats) -> list[Evidence]:
-    """Two numbers for each update: along the canary, and along what the first runs show as the difference."""
+    """Two numbers for each update: along the canary, and along what the first runs show as the difference.
+
+    Where not the updates are seen but what was released, the canary may be anywhere.
+    """
     known = direction().double().numpy()
     cut = int(TRIED * len(absent))
     learned = present[:cut].mean(axis=0) - absent[:cut].mean(axis=0)
-    return [Evidence(absent @ way, present @ way) for way in (known, learned)]
+    ways = (known, learned) if len(known) == len(learned) else (learned,)
+    return [Evidence(absent @ way, present @ way) for way in ways]
 
 
 def _best(evidence: Evidence, bound: Callable[[Counts], float]) -> float:

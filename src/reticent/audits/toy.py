@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from reticent.accounting import Budget
+from reticent.audits.one_layer import finds_one_layer, labelled, one_layer
 from reticent.errors import PrivacyWarning
 from reticent.inside import Clip, Everyone, GaussianNoise, GradientSum, Normalise, Poisson
 from reticent.inside.by_layer import ByLayer
@@ -110,7 +111,9 @@ def direction(width: int = 4) -> Tensor:
 def make_run(method: Method, data: Examples, *, batch_size: float, rounds: int, seed: int | None) -> Run:
     """A run of the real loop on the toy, with plain SGD at rate 1 and settings that stay as they are."""
     copies = data[1].shape[1]
-    model = Known(data[0].shape[1] // (copies + 1), copies)
+    width = data[0].shape[1] // (copies + 1)
+    one = finds_one_layer(method)
+    model = one_layer(width) if one else Known(width, copies)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.zero_()
@@ -120,10 +123,10 @@ def make_run(method: Method, data: Examples, *, batch_size: float, rounds: int, 
         return Run(
             model,
             optimizer,
-            data,
+            labelled(data) if one else data,
             method=method if is_adaptive(method) else replace(method, control=Steady()),
             batch_size=batch_size,
-            loss=known_loss,
+            loss="cross_entropy" if one else known_loss,
             rounds=rounds,
             budget=SOME_LIMIT if is_adaptive(method) else NO_LIMIT,
             seed=seed,

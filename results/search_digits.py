@@ -31,10 +31,12 @@ TRIED: tuple[dict[str, float], ...] = (
     {"step": 0.6},
     {"batch": 2.0, "share": 0.15},
     {"batch": 4.0},
-    {"average": 0.4},
-    {"share": 0.2},
-    {"share": 0.1},
-    {"batch": 2.0, "rounds": 2.0, "step": 0.25},
+    {"step": 0.6, "batch": 2.0},
+    {"step": 0.6, "average": 0.4},
+    {"step": 0.8},
+    {"step": 0.6, "share": 0.35},
+    {"step": 0.6, "share": 0.35, "batch": 2.0},
+    {"step": 0.8, "batch": 2.0, "average": 0.4},
 )
 
 

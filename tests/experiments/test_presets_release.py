@@ -11,11 +11,13 @@ from typer.testing import CliRunner
 
 from reticent.accounting.losses.tradeoff import MOST_MU, mu
 from reticent.cli import app
+from reticent.data import load
 from reticent.errors import ModelError, ReticentError, SettingError
 from reticent.experiments import presets
 from reticent.experiments.quoting import Scale as Size
 from reticent.experiments.quoting import network_of, of_dataset, quote
 from reticent.experiments.recipe import Recipe
+from reticent.experiments.settling import settled
 from reticent.experiments.training import train
 from reticent.experiments.tuning import Searched, tune_recipe
 from reticent.experiments.what_if import what_if
@@ -53,9 +55,9 @@ def test_a_method_may_release_another_share_and_no_share_goes_with_named_feature
     usual, means = (Recipe(data="location30", method=one, epsilon=3.0).filled() for one in ("dpsgd", "class_means"))
     assert (usual.whiten, usual.max_grad_norm) == (5.6, None)
     assert (means.whiten, means.max_grad_norm) == (8.7, 8.0)
-    named = {"features": "hashed-words", "views": None, "activation": None}
     for model in (None, "mlp"):
-        assert "whiten_share" not in presets.preset_of("location30", "class_means", model=model, **named)
+        preset = presets.preset_of("location30", "class_means", "hashed-words", model, None, None)
+        assert "whiten_share" not in preset
 
 
 def test_who_says_nothing_of_how_to_train_gets_the_method_of_the_preset(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,3 +110,25 @@ def test_a_plan_that_nothing_can_pay_says_what_to_change() -> None:
     recipe = Recipe(method="dpsur", epsilon=0.5, batch_size=200, options={"validation_noise": 0.3})
     with pytest.raises(SettingError, match="validation_noise"):
         quote(recipe, Size(data_size=1000, rounds=2000))
+
+
+def test_presets_may_lengthen_the_rules_step_and_take_more_of_a_larger_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = {**presets.presets()}
+    larger = [{"from_epsilon": 2.0, "batch_size": 300.0, "lr_share": 0.25}, {"from_epsilon": 4.0, "lr_share": 2.0}]
+    table["data"] = {**table["data"], "digits": {"lr_share": 0.5, "larger": larger}}
+    monkeypatch.setattr(presets, "presets", lambda: table)
+    digits = load("digits")
+
+    def found(epsilon: float, **said: object) -> Recipe:
+        return settled(Recipe(data="digits", epsilon=epsilon, **said).filled(), digits)  # type: ignore[arg-type]
+
+    usual = found(1.0, lr_share=1.0).lr or 0.0
+    assert found(1.0).lr == pytest.approx(0.5 * usual, rel=0.01)
+    assert found(1.0).average_last == found(1.0, lr_share=1.0).average_last
+    assert (found(1.0).batch_size == 300.0, found(2.0).batch_size, found(4.0).batch_size) == (False, 300.0, 300.0)
+    assert found(2.0).lr == pytest.approx(0.25 * (found(2.0, lr_share=1.0).lr or 0.0), rel=0.01)
+    assert found(4.0).lr == pytest.approx(2.0 * (found(4.0, lr_share=1.0).lr or 0.0), rel=0.01)
+    assert found(4.0, lr=0.3).lr == 0.3
+    assert settled(found(1.0), digits).lr == found(1.0).lr
+    assert found(4.0, model="linear").batch_size != 300.0
+    assert Recipe(data="digits", epsilon=4.0, model="linear").filled().lr_share is None

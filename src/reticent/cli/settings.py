@@ -31,12 +31,14 @@ SAYS = {
     "batch_size": "expected batch size; by the rule",
     "optimizer": "sgd or adam; the method's own if not said",
     "lr": "learning rate; by the rule",
+    "lr_share": "how many times the rule's step a step is, where lr is not said",
     "momentum": "momentum of sgd; by the rule, 0.9",
     "lr_schedule": "constant, linear or cosine, over the kept updates",
     "average_last": "share of the last rounds whose weights are averaged into the model; by the rule",
     "noise_multiplier": "noise as a multiple of the clip norm, instead of epsilon",
     "max_grad_norm": "clip norm; the method's own",
-    "centre": "noise multiplier of a mean that is released first and taken away from what the network sees",
+    "centre": "noise multiplier of a mean that is released first and taken away from what the network sees; "
+    "0 for none where a preset has it",
     "whiten": "noise multiplier of second moments that are released first: what is long in all rows is shrunk; "
     "0 for none where a preset has it",
     "statistics_noise": "noise multiplier of the channels' means and squares, released first to normalise by; "

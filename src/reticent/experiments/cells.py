@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from reticent import catalogue
 from reticent.errors import SettingError
 from reticent.experiments.measures import check_measure
+from reticent.experiments.presets import suited_method
 from reticent.experiments.recipe import Recipe, read_recipe
 from reticent.results import Kind
 
@@ -77,7 +78,8 @@ def cells_of(rows: list[Settings], shared: Settings) -> list[TableCell]:
 
 def _fit(shared: Settings, row: Settings) -> Settings:
     """What a row shares with the others: not a clip norm, if its method has none."""
-    method: str = row.get("method") or shared.get("method") or "dpsgd"
+    said = {name: value for name, value in (shared | row).items() if name not in ABOUT_A_ROW}
+    method: str = said.get("method") or suited_method(said)
     return {
         name: value for name, value in shared.items() if name != "max_grad_norm" or name in catalogue.options(method)
     }
@@ -99,7 +101,7 @@ def _cells(row: Settings) -> list[TableCell]:
             TableCell(
                 row=row["name"],
                 column=column,
-                recipe=read_recipe(None, own),
+                recipe=read_recipe(None, own, suited=kind == "private"),
                 as_claimed=_as_claimed(own, _at(row["as_claimed"], number)) if "as_claimed" in row else None,
                 printed={measure: float(value) for measure, value in numbers.items() if not math.isnan(value)},
                 minutes=_one(row.get("minutes"), number),

@@ -17,7 +17,9 @@ SHARES = {"whiten_share": "whiten", "statistics_share": "statistics_noise"}
 """What share of the budget's mu goes to a release before training, and the setting of its noise."""
 DROWNED = 1000.0
 """A release with so much noise tells nothing."""
-_ITS_OWN = {"features", *SHARES}
+_WITH_FEATURES = {*SHARES, "lr_share"}
+"""What goes with a dataset's own features, and not with those that somebody named."""
+_ITS_OWN = {"features", *_WITH_FEATURES}
 """What goes with a dataset's own network, and not with one that somebody named."""
 _DELTA = 1e-5
 _ANY_METHOD = {"data", "data_folder", "epsilon", "delta", "size", "adjacency", "validation", "subset", "curve", "seed"}
@@ -32,7 +34,13 @@ def presets() -> dict[str, Any]:
 
 
 def preset_of(
-    dataset: str, method: str, features: str | None, model: str | None, views: str | None, activation: str | None
+    dataset: str,
+    method: str,
+    features: str | None,
+    model: str | None,
+    views: str | None,
+    activation: str | None,
+    epsilon: float | None = None,
 ) -> dict[str, Any]:
     """The settings for a dataset (or its features, or a network) and a method, the more particular ones last.
 
@@ -42,7 +50,10 @@ def preset_of(
     table, whole = presets(), presets()["data"].get(dataset, {})
     wants_images = (views, activation) != (None, None) and (features, model) == (None, None)
     network = "network" if wants_images and "network" in whole else None
-    own = _ITS_OWN if (model, network) != (None, None) else set(SHARES) if features is not None else set()
+    if epsilon is not None and (features, model, network) == (None, None, None):
+        for larger in whole.get("larger", []):
+            whole = whole | larger if epsilon >= larger["from_epsilon"] else whole
+    own = _ITS_OWN if (model, network) != (None, None) else _WITH_FEATURES if features is not None else set()
     whole = _without(own, {**whole, method: _without(own, whole.get(method, {}))})
     named = (features, network, model)
     kinds = [whole, *(whole.get(name, {}) for name in named if name is not None)]
@@ -52,7 +63,7 @@ def preset_of(
         name: value
         for layer in layers
         for name, value in layer.items()
-        if not isinstance(value, dict) or name == "options"
+        if not isinstance(value, dict | list) or name == "options"
     }
 
 

@@ -27,6 +27,7 @@ _ABOVE_ZERO = (
     "epochs",
     "batch_size",
     "lr",
+    "lr_share",
     "centre",
     "whiten",
     "statistics_noise",
@@ -77,6 +78,8 @@ class Recipe:
     optimizer: str | None = None
     """sgd or adam; the method's own if not said."""
     lr: float | None = None
+    lr_share: float | None = None
+    """Steps are so many times as long as the rule's, where `lr` is not said."""
     momentum: float | None = None
     lr_schedule: str | None = None
     average_last: float | None = None
@@ -106,16 +109,18 @@ class Recipe:
     def filled(self) -> Recipe:
         """The same recipe with the preset of its dataset and method where nothing was said; numbers may stay open."""
         said = (self.features, self.model, self.views, self.activation)
-        preset = preset_of(data.resolve(self.data), self.method, *said)
+        preset = preset_of(data.resolve(self.data), self.method, *said, epsilon=self.epsilon)
         if self.epsilon is not None and 0 < self.epsilon < math.inf and not catalogue.promises_nothing(self.method):
             preset |= releases_of(preset, self.epsilon, self.delta)
         given = {name for name, value in self.to_json().items() if value is not None}
         names = {f.name for f in dataclasses.fields(Recipe)} - given
         if "max_grad_norm" not in catalogue.options(self.method):
             names.discard("max_grad_norm")
+        if self.lr is not None:
+            names.discard("lr_share")
         filled = dataclasses.replace(self, **{name: value for name, value in preset.items() if name in names})
         # 0, to have none although the preset has
-        none: dict[str, Any] = {name: None for name in SHARES.values() if getattr(filled, name) == 0}
+        none: dict[str, Any] = {name: None for name in (*SHARES.values(), "centre") if getattr(filled, name) == 0}
         return dataclasses.replace(filled, **none, options=preset.get("options", {}) | self.options)
 
     def declared(self) -> Declaration:

@@ -42,6 +42,8 @@ def settled(recipe: Recipe, dataset: data.Dataset, size: int | None = None) -> R
         found = choose(_said(recipe), model, asked.method)
     clip = asked.method.max_grad_norm if "max_grad_norm" in catalogue.options(recipe.method) else None
     numbers: dict[str, Any] = {name: float(getattr(found.settings, name)) for name in found.by_rule}
+    if "lr" in numbers and recipe.lr_share is not None:
+        numbers["lr"] = float(f"{recipe.lr_share * numbers['lr']:.3g}")
     return replace(recipe, max_grad_norm=clip, **numbers)
 
 

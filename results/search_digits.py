@@ -1,4 +1,4 @@
-"""The search for digits at epsilon 1: `python results/search_digits.py` tries settings on images set aside.
+"""The search for digits: `python results/search_digits.py` tries settings on images set aside.
 
 Every line is one setting, otherwise than usual in one or two things, with three seeds: runs of the product on all but
 10,000 of MNIST's training images, always the same, which judge them. Never test images; search-digits.log has what was
@@ -20,8 +20,8 @@ from reticent.experiments.settling import settled
 from reticent.experiments.training import examples, train
 
 LOG = Path(__file__).with_name("search-digits.log")
-EPSILON, DELTA, SEEDS = 1.0, 1e-5, 3
-USUAL = {"share": 0.25, "step": 0.4, "batch": 1.0, "rounds": 1.0, "average": 0.15}
+DELTA, SEEDS = 1e-5, 3
+USUAL = {"epsilon": 1.0, "share": 0.25, "step": 0.4, "batch": 1.0, "rounds": 1.0, "average": 0.15}
 """The share of the budget's mu for second moments; factors of the rule's step, batch and rounds; rounds averaged."""
 TRIED: tuple[dict[str, float], ...] = (
     {},
@@ -35,16 +35,18 @@ TRIED: tuple[dict[str, float], ...] = (
     {"step": 0.6, "average": 0.4},
     {"step": 0.8},
     {"step": 0.6, "share": 0.35},
-    {"step": 0.6, "share": 0.35, "batch": 2.0},
-    {"step": 0.8, "batch": 2.0, "average": 0.4},
+    {"average": 0.4},
+    {"epsilon": 3.0},
+    {"epsilon": 3.0, "step": 0.6},
+    {"epsilon": 8.0},
+    {"epsilon": 8.0, "step": 0.6},
 )
 
 
-def tried(share: float, step: float, batch: float, rounds: float, average: float) -> list[float]:
+def tried(epsilon: float, share: float, step: float, batch: float, rounds: float, average: float) -> list[float]:
     """The share of images set aside that are told right, for each seed."""
-    recipe = Recipe(
-        data="mnist", epsilon=EPSILON, delta=DELTA, whiten=noise_of(share, EPSILON, DELTA), validation=10_000
-    )
+    noise = noise_of(share, epsilon, DELTA)
+    recipe = Recipe(data="mnist", epsilon=epsilon, delta=DELTA, whiten=noise, validation=10_000, lr_share=1.0)
     rule = settled(recipe.filled(), examples(recipe.filled()))
     lr, size, epochs = rule.lr or 0.0, rule.batch_size or 0.0, rule.epochs or 0.0
     said = replace(recipe, lr=step * lr, batch_size=batch * size, epochs=batch * rounds * epochs, average_last=average)

@@ -1,9 +1,9 @@
 """Defaults against tuned settings: `python results/defaults.py OUT [CELL ...]` does the runs, and resumes.
 
 For each dataset: the rule's own settings on the test examples, three seeds. Then a search on training examples that
-are set aside (never the test examples; without what presets release first): steps of 1/4 to 4 times the rule's at two
-clip norms, one seed each. Then the best of them on the test examples, the same three seeds. Every run leaves a
-record.json with its recipe, seed and commit.
+are set aside (never the test examples; without what presets release first, or do otherwise than the rule): steps of
+1/4 to 4 times the rule's at two clip norms, one seed each. Then the best of them on the test examples, the same three
+seeds. Every run leaves a record.json with its recipe, seed and commit.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ CELLS = {
     "adult": Cell(Recipe(data="adult", epsilon=3.0, whiten=0.0), 6512),
     "digits": Cell(Recipe(data="digits", epsilon=3.0), 287),
     "location30": Cell(Recipe(data="location30", epsilon=3.0, whiten=0.0), 801),
-    "mnist": Cell(Recipe(data="mnist", epsilon=3.0), 10_000, (0.5, 1.0, 2.0), (1.0,)),
+    "mnist": Cell(Recipe(data="mnist", epsilon=3.0, whiten=0.0, lr_share=1.0), 10_000, (0.5, 1.0, 2.0), (1.0,)),
     "fashion-mnist": Cell(Recipe(data="fashion-mnist", epsilon=3.0, whiten=0.0), 10_000, (0.5, 1.0, 2.0), (1.0,)),
-    "imdb": Cell(Recipe(data="imdb", epsilon=3.0, statistics_noise=0.0), 5000, (0.5, 1.0, 2.0), (1.0,)),
+    "imdb": Cell(Recipe(data="imdb", features="hashed-words", epsilon=3.0), 5000, (0.5, 1.0, 2.0), (1.0,)),
 }
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.optim import LBFGS, SGD, Adam, Optimizer
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
-from reticent.errors import ModelError, UnknownName, require
+from reticent.errors import ModelError, SettingError, UnknownName, require
 
 NAMES = ("adam", "sgd", "sign_adam", "sign_sgd")
 SIGN_MOMENTUM = 0.9
@@ -118,6 +118,9 @@ def make_optimizer(
             "on what is to be learned"
         )
     if not isinstance(name, str):
+        if not callable(name):
+            kind = type(name).__qualname__  # type: ignore[unreachable]
+            raise SettingError(f"optimizer is a name, or what makes one of parameters: write lambda p: {kind}(p, ...)")
         return name(model.parameters())
     require(0 <= lr < math.inf, f"lr must be 0 or more and finite, not {lr:g}")
     require(0 <= (momentum or 0.0) < 1, f"momentum must be 0 or more and below 1, not {momentum}")

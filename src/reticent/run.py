@@ -127,7 +127,7 @@ class Run:
         self.loss = per_example(loss, model, made_up, probes)
         rows = loss_of(found, self.loss, seen)
         self._task = Task(model, rows, Flat(model), max_physical_batch_size, self._diagnostics, seen)
-        refuse_unusable(optimizer, scheduler, self._task, self.plan)
+        refuse_unusable(optimizer, scheduler, self._task, self.plan, average_last)
         folder, dataset = for_the_first(folder, dataset, self._ranks)
         with self._ranks.together():
             self._folder = Folder(Path(folder), resume=resume, seconds=checkpoint_seconds) if folder else None

@@ -50,11 +50,13 @@ def warn_of_weak_promise(price: Price, size: int, ranks: Ranks) -> None:
         warnings.warn(message, PrivacyWarning, stacklevel=4)
 
 
-def refuse_unusable(optimizer: Optimizer, scheduler: LRScheduler | None, task: Task, plan: Plan) -> None:
+def refuse_unusable(
+    optimizer: Optimizer, scheduler: LRScheduler | None, task: Task, plan: Plan, average_last: float = 0.0
+) -> None:
     """Refuse a model that is not the method's, and what asks the data, trains another, or shows candidates around."""
     plan.method.refuse_unfit(task.model)
     if isinstance(plan.method.direction, Solution):
-        _refuse_other_steps(optimizer, scheduler, plan.method.name)
+        _refuse_other_steps(optimizer, scheduler, average_last, plan.method.name)
     flat = task.flat
     if isinstance(optimizer, LBFGS):
         raise SettingError("LBFGS evaluates the loss several times a step, unpaid for: use a first-order optimizer")
@@ -75,14 +77,16 @@ def refuse_unusable(optimizer: Optimizer, scheduler: LRScheduler | None, task: T
         refuse_witnesses(optimizer)  # and again before every candidate
 
 
-def _refuse_other_steps(optimizer: Optimizer, scheduler: LRScheduler | None, method: str) -> None:
-    """A solution is a place, and any other step than SGD's of length 1 ends elsewhere."""
+def _refuse_other_steps(optimizer: Optimizer, scheduler: LRScheduler | None, average_last: float, method: str) -> None:
+    """A solution is a place: other steps than SGD's of length 1 end elsewhere, and so does a mean with earlier ones."""
     usual = {"lr": 1.0, "momentum": 0.0, "weight_decay": 0.0, "maximize": False}
-    there = type(optimizer) is SGD and scheduler is None
+    each = getattr(optimizer, "optimizers", (optimizer,))
+    there = all(type(one) is SGD for one in each) and scheduler is None and not average_last
     if not there or any(group[name] != value for group in optimizer.param_groups for name, value in usual.items()):
         raise SettingError(
             f"{method} finds the weights themselves, and a step of SGD of length 1 puts them in place: "
-            "leave out optimizer, lr, momentum and lr_schedule, or take SGD(model.parameters(), lr=1.0)"
+            "leave out optimizer (in rt.Run it is SGD(model.parameters(), lr=1.0)), lr, momentum, schedules of lr, and "
+            "average_last"
         )
 
 

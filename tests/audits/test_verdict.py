@@ -156,3 +156,13 @@ def test_less_noise_than_claimed_is_contradicted() -> None:
     assert found.contradiction is not None
     assert found.lower > found.upper
     assert math.isfinite(found.lower)
+
+
+def test_a_bug_that_a_method_does_without_is_no_test_of_the_audit() -> None:
+    with pytest.raises(SettingError, match="nothing of class_means does what no-clip breaks"):
+        audit_method("class_means", runs=20, bug="no-clip", seed=0)
+
+
+def test_coarse_noise_is_seen_where_nobody_asks_for_gradients() -> None:
+    for name in ("class_means", "least_squares"):
+        assert "noise" in audit_method(name, runs=20, bug="coarse-noise", seed=0).said_by, name

@@ -74,9 +74,13 @@ def test_who_says_nothing_of_how_to_train_gets_the_method_of_the_preset(monkeypa
     for command in ("plan", "train"):
         assert method(command) == "class_means"
         assert method(command, "--delta", "1e-6", "--set", "validation=300") == "class_means"
+        assert method(command, "--set", "whiten=20", "--set", "head=0.3") == "class_means"
+        assert method(command, "--set", "method=least_squares") == "least_squares"
+        assert method(command, "--method", "dpsgd", "--set", "method=class_means") == "dpsgd"
         assert method(command, "--epochs", "2") == "dpsgd"
         assert method(command, "--set", "lr=0.5") == "dpsgd"
         assert method(command, "--method", "least_squares") == "least_squares"
+    assert method("plan", "--rounds", "30") == "dpsgd"
 
 
 def test_huge_budgets_have_a_mu() -> None:

@@ -133,7 +133,14 @@ def test_one_release_pays_for_everything_and_it_learns(blobs: Pair) -> None:
 
 
 @pytest.mark.parametrize(
-    "steps", [{"lr": 0.5}, {"momentum": 0.9}, {"optimizer": "adam"}, {"scheduler": lambda made: LambdaLR(made, float)}]
+    "steps",
+    [
+        {"lr": 0.5},
+        {"momentum": 0.9},
+        {"optimizer": "adam"},
+        {"scheduler": lambda made: LambdaLR(made, float)},
+        {"epochs": 4, "average_last": 0.5},
+    ],
 )
 def test_any_other_step_is_refused_before_anything_is_released(
     blobs: Pair, tmp_path: Path, steps: dict[str, Any]
@@ -285,3 +292,25 @@ def test_other_models_and_heads_are_refused(blobs: Pair) -> None:
     for head in (0.0, 1.0, float("nan")):
         with pytest.raises(SettingError, match="head must lie between 0 and 1"):
             ClassSums(head)
+
+
+def test_where_noise_hides_all_counts_all_classes_are_there() -> None:
+    rng = torch.Generator().manual_seed(3)
+    middles = functional.normalize(torch.randn(6, 8, generator=rng), dim=1)
+    y = torch.arange(1200) % 6
+    x = functional.normalize(middles[y] + 0.1 * torch.randn(1200, 8, generator=rng), dim=1)
+    for seed in range(4):
+        trained = fitted((x, y), model=nn.Linear(8, 6), epsilon=0.2, seed=seed)
+        with torch.no_grad():
+            assert len(trained.model(x).argmax(1).unique()) == 6
+
+
+def test_a_class_without_examples_is_never_named_however_long_a_row_is() -> None:
+    rng = torch.Generator().manual_seed(4)
+    y = torch.arange(300) % 3
+    middles = functional.normalize(torch.randn(3, 8, generator=rng), dim=1)
+    x = functional.normalize(middles[y] + 0.2 * torch.randn(300, 8, generator=rng), dim=1)
+    trained = fitted((x, y), model=nn.Linear(8, 5), epsilon=8.0)
+    for length in (0.0, 1.0, 30.0, 1000.0):
+        with torch.no_grad():
+            assert int(trained.model(length * torch.randn(2000, 8, generator=rng)).argmax(1).max()) < 3

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from reticent import methods
 from reticent.audits.verdict import Report, Tell, audit
+from reticent.errors import SettingError
 from reticent.inside.planted import find
 from reticent.methods import Method
 
@@ -28,7 +29,7 @@ def audit_method(
     >>> audit_method("dpsgd", runs=20, bug="no-noise", seed=0).verdict
     'contradicted'
     """
-    with with_bug(bug):
+    with with_bug(bug, name):
         method = method_for(name, noise_multiplier, max_grad_norm, options or {})
         return audit(method, runs=runs, alpha=alpha, seed=seed, tell=tell)
 
@@ -42,6 +43,13 @@ def method_for(
     return methods.get(name, **{key: value for key, value in given.items() if value is not None and key in known})
 
 
-def with_bug(name: str | None) -> AbstractContextManager[None]:
-    """The bug of this name is planted inside, if there is one."""
-    return nullcontext() if name is None else find(name).planted()
+@contextmanager
+def with_bug(name: str | None, method: str) -> Iterator[None]:
+    """The bug of this name is planted inside, if there is one; what it does not touch is no test of an audit."""
+    if name is None:
+        yield
+        return
+    with find(name).planted() as found:
+        yield
+    if not found.asked:
+        raise SettingError(f"nothing of {method} does what {name} breaks: plant another bug, or in another method")

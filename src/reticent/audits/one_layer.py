@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from reticent.methods import Method
+from reticent.outside import Solved
 from reticent.outside.solution import Solution
 
 CLASSES = 2
 WIDE = 60
-"""No row is longer where noise is measured: what is released grows with the square."""
+"""No row is longer for least squares: what is released grows with the square."""
 
 
 def finds_one_layer(method: Method) -> bool:
@@ -18,12 +19,12 @@ def finds_one_layer(method: Method) -> bool:
     return isinstance(method.direction, Solution)
 
 
-def one_layer(width: int) -> nn.Linear:
-    """The layer that is to be found."""
-    return nn.Linear(min(width, WIDE), CLASSES)
+def widest(method: Method) -> int | None:
+    """How long a row may be."""
+    return WIDE if isinstance(method.direction, Solved) else None
 
 
-def labelled(data: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+def labelled(data: tuple[Tensor, Tensor], wide: int | None = None) -> tuple[Tensor, Tensor]:
     """The other toy's examples as rows with classes: a canary as long as its gradient, or with no class if absent.
 
     >>> labelled((torch.tensor([[3.0, 0.0, 1.0, 0.0], [0.0, 2.0, 0.0, 0.0]]), torch.tensor([[3.0], [0.0]])))
@@ -34,4 +35,4 @@ def labelled(data: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
     x = rows[:, : rows.shape[1] // 2] * 3**0.5
     y = torch.arange(len(x)) % CLASSES
     y[0] = 0 if scale[0] > 0 else CLASSES
-    return x[:, :WIDE], y
+    return x[:, :wide], y

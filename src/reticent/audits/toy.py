@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from reticent.accounting import Budget
-from reticent.audits.one_layer import finds_one_layer, labelled, one_layer
+from reticent.audits.one_layer import CLASSES, finds_one_layer, labelled, widest
 from reticent.errors import PrivacyWarning
 from reticent.inside import Clip, Everyone, GaussianNoise, GradientSum, Normalise, Poisson
 from reticent.inside.by_layer import ByLayer
@@ -113,7 +113,8 @@ def make_run(method: Method, data: Examples, *, batch_size: float, rounds: int, 
     copies = data[1].shape[1]
     width = data[0].shape[1] // (copies + 1)
     one = finds_one_layer(method)
-    model = one_layer(width) if one else Known(width, copies)
+    rows = labelled(data, widest(method)) if one else data
+    model = nn.Linear(rows[0].shape[1], CLASSES) if one else Known(width, copies)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.zero_()
@@ -123,7 +124,7 @@ def make_run(method: Method, data: Examples, *, batch_size: float, rounds: int, 
         return Run(
             model,
             optimizer,
-            labelled(data) if one else data,
+            rows,
             method=method if is_adaptive(method) else replace(method, control=Steady()),
             batch_size=batch_size,
             loss="cross_entropy" if one else known_loss,

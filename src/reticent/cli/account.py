@@ -39,7 +39,7 @@ AsJson = Annotated[bool, Option("--json", help="Answer in JSON on stdout.")]
 
 
 def account(
-    method: Method = "dpsgd",
+    method: Annotated[str | None, Option(help="Which method: see `reticent methods`. [default: dpsgd]")] = None,
     data: Data = None,
     data_size: DataSize = None,
     batch_size: BatchSize = None,
@@ -72,6 +72,7 @@ def account(
     from reticent.accounting.claims.claimed import check_orders
     from reticent.experiments.quoting import nothing_proved, quote
 
+    method = method or said_method(settings) or "dpsgd"
     guarantee = nothing_proved(method, delta)
     found: dict[str, float] = {}
     if guarantee is None:
@@ -100,6 +101,13 @@ def _foreign(path: Path, delta: float | None, as_json: bool, beside: list[str]) 
     _tell(*guarantee_of(path, 1e-5 if delta is None else delta), as_json)
 
 
+def said_method(settings: list[str] | None) -> str | None:
+    """The method, where `--set` says it."""
+    from reticent.experiments.recipe import parse_changes
+
+    return parse_changes(settings or []).get("method")
+
+
 def read(
     flags: Mapping[str, object],
     settings: list[str] | None,
@@ -114,7 +122,8 @@ def read(
     from reticent.experiments.quoting import Scale, of_dataset
     from reticent.experiments.recipe import check, parse_changes, read_recipe
 
-    recipe = read_recipe(None, {**flags, **parse_changes(settings or [])})
+    given = {name: value for name, value in flags.items() if value is not None}
+    recipe = read_recipe(None, parse_changes(settings or []) | given)  # in this order, as `train` does
     scale = Scale(data_size=data_size, sample_rate=sample_rate, rounds=rounds, accountant=check_accountant(accountant))
     if recipe.size is not None and data_size is not None:
         raise SettingError("--size declares the number of examples: leave out --data-size")

@@ -10,7 +10,7 @@ from typer import Option
 
 from reticent.cli import account as flags
 from reticent.cli import tables
-from reticent.cli.account import numbers, read, shown
+from reticent.cli.account import numbers, read, said_method, shown
 
 if TYPE_CHECKING:
     from reticent.experiments.quoting import Quote
@@ -62,7 +62,10 @@ def plan(
     given: dict[str, object] = {"noise_multiplier": noise_multiplier, "epsilon": epsilon, "delta": delta}
     given |= {"data": data, "batch_size": batch_size, "epochs": epochs}
     given |= {"size": size, "adjacency": adjacency, **tables.declared(schema, accept_schema, label)}
-    method = method or suited_method(given | parse_changes(settings or []))
+    beside = {"rounds": rounds, "sample_rate": sample_rate}  # who says these says how to train
+    method = method or said_method(settings)
+    if method is None:
+        method = "dpsgd" if what_if else suited_method(parse_changes(settings or []) | given | beside)
     given["method"] = method
     if method == "pd_sgd":
         recipe, _ = read(given, settings, data_size, sample_rate, rounds, accountant)
@@ -82,7 +85,7 @@ def plan(
     if epsilon is None:
         raise SettingError("a plan needs a budget: give --epsilon, or ask `reticent account` what given noise costs")
     quoted = quote(*read(given, settings, data_size, sample_rate, rounds, accountant))
-    print(json.dumps({"method": method, **_answer(quoted)}) if as_json else "\n".join(_lines(quoted)))
+    print(json.dumps({"method": method, **_answer(quoted)}) if as_json else "\n".join(_lines(method, quoted)))
 
 
 def _shaped(
@@ -93,7 +96,8 @@ def _shaped(
     from reticent.experiments.quoting import network_of
     from reticent.experiments.recipe import check, parse_changes, read_recipe
 
-    recipe = read_recipe(None, {**given, **parse_changes(settings or [])})
+    said = {name: value for name, value in given.items() if value is not None}
+    recipe = read_recipe(None, parse_changes(settings or []) | said)
     if given["data"] is not None:
         recipe, size, shape = network_of(recipe)
         shape = shape if parameters is None else (parameters, 1)
@@ -130,7 +134,7 @@ def _table(
     if figure is not None:
         figure.write_text(told.page(rows, f"What if: {size} examples, {parameters} parameters"), encoding="utf-8")
     answer = {"size": size, "parameters": parameters, "rows": [row.to_json() for row in rows]}
-    return json.dumps(answer) if as_json else told.in_words(rows)
+    return json.dumps(answer) if as_json else told.in_words(rows, recipe.method)
 
 
 def _found(quoted: Quote) -> str | None:
@@ -145,9 +149,9 @@ def _answer(quoted: Quote) -> dict[str, object]:
     return answer | {"guarantee": quoted.guarantee.to_json(), "says": str(quoted.guarantee)}
 
 
-def _lines(quoted: Quote) -> list[str]:
+def _lines(method: str, quoted: Quote) -> list[str]:
     first = [f"released first, in the price: {event}" for event in quoted.plan.already]
-    return [str(quoted.guarantee), *shown(numbers(quoted), _found(quoted)), *first]
+    return [f"{method}: {quoted.guarantee}", *shown(numbers(quoted), _found(quoted)), *first]
 
 
 def _listed(text: str | None) -> list[float]:

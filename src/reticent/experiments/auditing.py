@@ -83,7 +83,7 @@ def audit_run(
         lambda: check_stored(run, result.guarantee),
         lambda: repeatable(result),
     )
-    with with_bug(bug):
+    with with_bug(bug, result.method):
         report = audit_again(audited, Auditing(canaries=canaries, runs=runs, alpha=alpha, seed=seed, tell=tell))
     if bug is None:
         keep_audit(report, run)

@@ -23,7 +23,7 @@ _ITS_OWN = {"features", *_WITH_FEATURES}
 """What goes with a dataset's own network, and not with one that somebody named."""
 _DELTA = 1e-5
 _ANY_METHOD = {"data", "data_folder", "epsilon", "delta", "size", "adjacency", "validation", "subset", "curve", "seed"}
-_ANY_METHOD |= {"max_physical_batch_size", "private_diagnostics"}
+_ANY_METHOD |= {"max_physical_batch_size", "private_diagnostics", *SHARES.values()}
 """What says nothing about how to train, but for whom and for how much."""
 
 
@@ -68,17 +68,16 @@ def preset_of(
 
 
 def suited_method(said: Mapping[str, Any]) -> str:
-    """The method that a dataset's preset names, if nothing else was said of how to train; DP-SGD otherwise.
+    """The method that a dataset's preset names, if nothing but its own options was said of how to train; else DP-SGD.
 
     >>> suited_method({"data": "location30", "epsilon": 3.0}), suited_method({"data": "location30", "lr": 0.1})
     ('class_means', 'dpsgd')
     """
-    if not {name for name, value in said.items() if value is not None} <= _ANY_METHOD:
-        return "dpsgd"
     dataset = said.get("data")
     known = presets()["data"].get(resolve(dataset), {}) if isinstance(dataset, str) else {}
     found: str = known.get("method", "dpsgd")
-    return found
+    free = _ANY_METHOD | set(catalogue.options(found)) | {"options"}
+    return found if {name for name, value in said.items() if value is not None} <= free else "dpsgd"
 
 
 def _without(names: Collection[str], settings: Mapping[str, Any]) -> dict[str, Any]:

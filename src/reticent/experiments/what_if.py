@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from reticent.defaults import Public, choose
+from reticent.errors import SettingError
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.request import request
+from reticent.inside import Poisson
 from reticent.methods.solving import rounds_in
+from reticent.outside.solution import Solution
 from reticent.settling import RULED
 
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 8.0)
@@ -56,6 +59,11 @@ def what_if(
 
 def _row(recipe: Recipe, size: int, parameters: int, layers: int) -> WhatIf:
     asked = request(recipe, size)
+    if isinstance(asked.method.direction, Solution):
+        raise SettingError(
+            f"what if is about how far steps stand out of their noise, and {recipe.method} takes none: name another "
+            "method, or ask `reticent plan` for one epsilon"
+        )
     public = Public(
         size=asked.size,
         parameters=parameters,
@@ -67,6 +75,8 @@ def _row(recipe: Recipe, size: int, parameters: int, layers: int) -> WhatIf:
         optimizer=recipe.optimizer or asked.method.optimizer,
     )
     said = {name: value for name in RULED if (value := getattr(recipe, name)) is not None}
+    if not isinstance(asked.method.sampler, Poisson):
+        said.setdefault("batch_size", float(asked.size))  # everybody takes part
     chosen = choose(public, **said)
     rounds = rounds_in(chosen.epochs, asked.size, chosen.batch_size)
     plan = replace(asked, batch_size=chosen.batch_size, epochs=None, rounds=rounds).plan()

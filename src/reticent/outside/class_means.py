@@ -16,9 +16,9 @@ from reticent.outside.solution import Solution
 FEWEST = 0.3
 """No class is taken to have less than so much of the average: noise could leave it nothing to divide by."""
 SURELY = 3.0
-"""A class whose count is within so many deviations of none is taken to have no example, and is never named."""
-NEVER = -10.0
-"""The bias of such a class: no row of the length that is charged has an output as low as that."""
+"""Beyond so many deviations of the noise nothing is thought to be chance."""
+NEVER = -1.0
+"""The bias of such a class: so much lies it below the mean of the others, and so below the best of them."""
 TOGETHER = 0.7
 """How near what is taken for a mean lies to what the directions say that classes share, and not number by number."""
 
@@ -45,6 +45,7 @@ class NearestMean(Solution):
         means, there = self.means(mean, noise)
         biases = torch.where(there, 0.0, NEVER * self.scale).to(means)
         weights = functional.normalize(means, dim=1) * (self.scale / settings.max_grad_norm)
+        weights[~there] = weights[there].mean(0)
         if parameters == weights.shape[1] + 1:  # one output: by how much the second class is nearer
             weights, biases = weights[1:] - weights[:1], biases[1:] - biases[:1]
         return torch.cat([weights.reshape(-1), biases])
@@ -62,9 +63,7 @@ class NearestMean(Solution):
         """
         head, body = self.rule.head, self.rule.body
         seen, doubt = sums[:, -1] / head, noise / head
-        there = seen > SURELY * doubt
-        if not there.any():
-            there = torch.ones_like(there)
+        there = surely_not_absent(seen, doubt)
         counts = shrunk(seen[there, None], seen.new_full((int(there.sum()), 1), doubt), seen[there].mean())
         counts = torch.maximum(counts, (FEWEST * counts.mean()).clamp(min=1.0))
         middle = sums[there, :-1].sum(0) / (body * counts.sum())
@@ -73,6 +72,23 @@ class NearestMean(Solution):
         means = torch.zeros_like(sums[:, :-1])
         means[there] = torch.lerp(alone, together, TOGETHER)
         return means, there
+
+
+def surely_not_absent(seen: Tensor, doubt: float) -> Tensor:
+    """Which classes have examples: all but those whose noisy count may be none and cannot be as large as is usual.
+
+    Usual is what the class of an average example has. Where noise hides all counts, all classes are taken to be there.
+
+    >>> surely_not_absent(torch.tensor([500.0, 480.0, -7.0, 24.0]), 10.0)
+    tensor([ True,  True, False, False])
+    >>> surely_not_absent(torch.tensor([31.0, -7.0, 24.0]), 10.0)
+    tensor([True, True, True])
+    """
+    total = float(seen.sum())
+    if total <= SURELY * doubt * math.sqrt(len(seen)):
+        return torch.ones_like(seen, dtype=torch.bool)
+    usual = float((seen.square() - doubt**2).sum()) / total
+    return (seen > SURELY * doubt) | (seen > usual - SURELY * doubt)
 
 
 def shrunk(seen: Tensor, noise: Tensor, middle: Tensor) -> Tensor:

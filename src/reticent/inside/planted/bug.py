@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 from reticent.errors import UnknownName
 
 Code = Callable[..., Any]
+
+
+@dataclass
+class Wrong:
+    """What a planted bug did."""
+
+    asked: int = 0
+    """How often the wrong piece was asked for anything: never, if a method does without it."""
 
 
 @dataclass(frozen=True)
@@ -23,12 +32,19 @@ class Bug:
     broken: Callable[[Code], Code]
 
     @contextmanager
-    def planted(self) -> Iterator[None]:
+    def planted(self) -> Iterator[Wrong]:
         """The piece is wrong inside, and right again afterwards."""
-        right = self.owner.__dict__[self.attribute]
-        setattr(self.owner, self.attribute, self.broken(right))
+        right, found = self.owner.__dict__[self.attribute], Wrong()
+        wrong = self.broken(right)
+
+        @wraps(right)
+        def watched(*given: Any, **named: Any) -> Any:
+            found.asked += 1
+            return wrong(*given, **named)
+
+        setattr(self.owner, self.attribute, watched)
         try:
-            yield
+            yield found
         finally:
             setattr(self.owner, self.attribute, right)
 

@@ -39,7 +39,6 @@ TRIED: tuple[dict[str, float], ...] = (
     {"epsilon": 3.0},
     {"epsilon": 3.0, "step": 0.6},
     {"epsilon": 8.0},
-    {"epsilon": 8.0, "step": 0.6},
 )
 
 

@@ -86,7 +86,7 @@ def train(
     from reticent.errors import SettingError
     from reticent.experiments.locks import locked
     from reticent.experiments.presets import features_by
-    from reticent.experiments.recipe import parse_changes, read_recipe
+    from reticent.experiments.recipe import parse_changes, read_recipe, recorded
     from reticent.experiments.stored import kept_recipe
     from reticent.experiments.training import train as run
     from reticent.inside.several import here
@@ -130,7 +130,7 @@ def train(
     with alone, progress(f"{recipe.method} on {recipe.data}") as tell:
         tellers = tell if board is None else _both(tell, board)
         result = run(recipe, out, resume=resume, progress=tellers, charge_to=budget)
-    print(json.dumps(result.answer()) if as_json else in_words(result))
+    print(json.dumps(result.answer()) if as_json else in_words(result, recorded(recipe)))
 
 
 def _budget(name: str | None, place: str | None) -> DatasetBudget | None:
@@ -165,8 +165,8 @@ def _both(one: Tell, two: Tell) -> Tell:
     return tell
 
 
-def in_words(result: Result) -> str:
-    """What came of a run, for people."""
+def in_words(result: Result, record: str | None = None) -> str:
+    """What came of a run, for people; a `record` is what the same recipe got before."""
     names = ("epochs", "batch_size", "lr", "momentum", "average_last", "max_grad_norm")
     released_first = ("centre", "whiten", "statistics_noise", "fill_noise")
     settings = {name: result.settings.get(name, float) for name in (*names, *released_first)}
@@ -176,6 +176,7 @@ def in_words(result: Result) -> str:
             f"{result.settings.need('method', str)} on {result.data}, {result.model}",
             f"settings   {numbers}, noise_multiplier {result.noise_multiplier:.4g}",
             *([f"by rule    {', '.join(result.by_rule)} (docs/choosing.md)"] if result.by_rule else []),
+            *([f"recipe     that of {record} in 'The best we get', results/README.md"] if record is not None else []),
             *_judged(result),
             f"guarantee  {result.guarantee}",
             *_claimed(result),

@@ -80,6 +80,17 @@ def suited_method(said: Mapping[str, Any]) -> str:
     return found if {name for name, value in said.items() if value is not None} <= free else "dpsgd"
 
 
+def record_of(dataset: str, features: str | None) -> str | None:
+    """The row of results/best.toml that tells what a preset gets.
+
+    >>> record_of("mnist", None), record_of("cifar10", "efficientnet-lite0"), record_of("digits", None)
+    ('mnist', 'cifar10-imagenet', None)
+    """
+    whole = presets()["data"].get(dataset, {})
+    found: str | None = (whole if features is None else whole.get(features, {})).get("record")
+    return found
+
+
 def _without(names: Collection[str], settings: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if name not in names}
 

@@ -17,7 +17,7 @@ from reticent.data import Declaration
 from reticent.data.features.extractors import SCALED
 from reticent.errors import SettingError, UnknownName
 from reticent.experiments.factories import find_factory, is_factory
-from reticent.experiments.presets import SHARES, preset_of, releases_of, suited_method
+from reticent.experiments.presets import SHARES, preset_of, record_of, releases_of, suited_method
 from reticent.inside.views import Views
 from reticent.reading import read_toml
 
@@ -131,6 +131,21 @@ class Recipe:
     def to_json(self) -> dict[str, Any]:
         """The recipe as plain data."""
         return dataclasses.asdict(self)
+
+
+def recorded(recipe: Recipe) -> str | None:
+    """The row of results/best.toml whose recipe this is, at whatever epsilon; None if it is of somebody's own.
+
+    >>> recorded(Recipe(data="mnist", epsilon=3.0)), recorded(Recipe(data="mnist", epsilon=3.0, lr=0.1))
+    ('mnist', None)
+    """
+    said = {name: getattr(recipe, name) for name in ("data", "data_folder", "epsilon", "delta", "seed")}
+    filled = recipe.filled()
+    for features in (None, recipe.features):
+        row = record_of(data.resolve(recipe.data), features)
+        if row is not None and read_recipe(None, said | {"features": features}, suited=True).filled() == filled:
+            return row
+    return None
 
 
 _SETTINGS = [f.name for f in dataclasses.fields(Recipe) if f.name != "options"]

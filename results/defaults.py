@@ -36,9 +36,9 @@ CELLS = {
     "adult": Cell(Recipe(data="adult", epsilon=3.0, whiten=0.0), 6512),
     "digits": Cell(Recipe(data="digits", epsilon=3.0), 287),
     "location30": Cell(Recipe(data="location30", epsilon=3.0, whiten=0.0), 801),
-    "mnist": Cell(Recipe(data="mnist", epsilon=3.0, whiten=0.0, lr_share=1.0), 10_000, (0.5, 1.0, 2.0), (1.0,)),
+    "mnist": Cell(Recipe(data="mnist", epsilon=3.0), 10_000, (0.5, 1.0, 2.0), (1.0,)),
     "fashion-mnist": Cell(Recipe(data="fashion-mnist", epsilon=3.0, whiten=0.0), 10_000, (0.5, 1.0, 2.0), (1.0,)),
-    "imdb": Cell(Recipe(data="imdb", features="hashed-words", epsilon=3.0), 5000, (0.5, 1.0, 2.0), (1.0,)),
+    "imdb": Cell(Recipe(data="imdb", epsilon=3.0, statistics_noise=0.0), 5000, (0.5, 1.0, 2.0), (1.0,)),
 }
 
 

@@ -45,7 +45,7 @@ TRIED: tuple[dict[str, float], ...] = (
 def tried(epsilon: float, share: float, step: float, batch: float, rounds: float, average: float) -> list[float]:
     """The share of images set aside that are told right, for each seed."""
     noise = noise_of(share, epsilon, DELTA)
-    recipe = Recipe(data="mnist", epsilon=epsilon, delta=DELTA, whiten=noise, validation=10_000, lr_share=1.0)
+    recipe = Recipe(data="mnist", epsilon=epsilon, delta=DELTA, whiten=noise, validation=10_000)
     rule = settled(recipe.filled(), examples(recipe.filled()))
     lr, size, epochs = rule.lr or 0.0, rule.batch_size or 0.0, rule.epochs or 0.0
     said = replace(recipe, lr=step * lr, batch_size=batch * size, epochs=batch * rounds * epochs, average_last=average)

@@ -37,7 +37,7 @@ def wanted() -> Iterator[dict[str, object]]:
 def tried(data: str, epsilon: float, share: float | None, step: float) -> float:
     """The share of images set aside that are told right."""
     noise = 0.0 if share is None else noise_of(share, epsilon, DELTA)  # 0: none, though the preset has it
-    recipe = Recipe(data=data, epsilon=epsilon, delta=DELTA, whiten=noise, validation=10_000, seed=0, lr_share=1.0)
+    recipe = Recipe(data=data, epsilon=epsilon, delta=DELTA, whiten=noise, validation=10_000, seed=0)
     rule = settled(recipe.filled(), examples(recipe.filled()))
     accuracy = train(replace(recipe, lr=step * (rule.lr or 0.0), average_last=rule.average_last)).accuracy
     assert accuracy is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -13,10 +14,11 @@ from reticent.accounting.losses.tradeoff import MOST_MU, mu
 from reticent.cli import app
 from reticent.data import load
 from reticent.errors import ModelError, ReticentError, SettingError
+from reticent.experiments import best as best_of
 from reticent.experiments import presets
 from reticent.experiments.quoting import Scale as Size
 from reticent.experiments.quoting import network_of, of_dataset, quote
-from reticent.experiments.recipe import Recipe
+from reticent.experiments.recipe import Recipe, read_recipe
 from reticent.experiments.settling import settled
 from reticent.experiments.training import train
 from reticent.experiments.tuning import Searched, tune_recipe
@@ -60,10 +62,15 @@ def test_a_method_may_release_another_share_and_no_share_goes_with_named_feature
         assert "whiten_share" not in preset
 
 
-def test_who_says_nothing_of_how_to_train_gets_the_method_of_the_preset(monkeypatch: pytest.MonkeyPatch) -> None:
+def with_best(monkeypatch: pytest.MonkeyPatch, **best: Any) -> None:
+    """Digits, with a best recipe."""
     table = {**presets.presets()}
-    table["data"] = {**table["data"], "digits": {"method": "class_means"}}
-    monkeypatch.setattr(presets, "presets", lambda: table)
+    table["data"] = {**table["data"], "digits": {"best": best}}
+    monkeypatch.setattr(best_of, "presets", lambda: table)
+
+
+def test_who_says_nothing_of_how_to_train_gets_the_best_recipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_best(monkeypatch, method="class_means")
 
     def method(command: str, *more: str) -> str:
         asked = CliRunner().invoke(app, [command, "--data", "digits", "--epsilon", "3", "--json", *more])
@@ -78,9 +85,11 @@ def test_who_says_nothing_of_how_to_train_gets_the_method_of_the_preset(monkeypa
         assert method(command, "--set", "method=least_squares") == "least_squares"
         assert method(command, "--method", "dpsgd", "--set", "method=class_means") == "dpsgd"
         assert method(command, "--epochs", "2") == "dpsgd"
-        assert method(command, "--set", "lr=0.5") == "dpsgd"
+        assert method(command, "--set", "max_grad_norm=0.5", "--set", "epochs=2") == "dpsgd"
         assert method(command, "--method", "least_squares") == "least_squares"
     assert method("plan", "--rounds", "30") == "dpsgd"
+    listed = CliRunner().invoke(app, ["settings", "--data", "digits", "--epsilon", "3", "--json"])
+    assert json.loads(listed.stdout)["method"]["value"] == "class_means"
 
 
 def test_huge_budgets_have_a_mu() -> None:
@@ -116,23 +125,36 @@ def test_a_plan_that_nothing_can_pay_says_what_to_change() -> None:
         quote(recipe, Size(data_size=1000, rounds=2000))
 
 
-def test_presets_may_lengthen_the_rules_step_and_take_more_of_a_larger_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = {**presets.presets()}
-    larger = [{"from_epsilon": 2.0, "batch_size": 300.0, "lr_share": 0.25}, {"from_epsilon": 4.0, "lr_share": 2.0}]
-    table["data"] = {**table["data"], "digits": {"lr_share": 0.5, "larger": larger}}
-    monkeypatch.setattr(presets, "presets", lambda: table)
+def test_the_best_recipe_may_take_other_steps_and_more_of_a_larger_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    larger = [{"from_epsilon": 2.0, "batch_size": 300.0, "lr_share": 0.25}, {"from_epsilon": 4.0, "whiten_share": 0.2}]
+    with_best(monkeypatch, lr_share=0.5, larger=larger)
     digits = load("digits")
 
     def found(epsilon: float, **said: object) -> Recipe:
-        return settled(Recipe(data="digits", epsilon=epsilon, **said).filled(), digits)  # type: ignore[arg-type]
+        recipe = read_recipe(None, {"data": "digits", "epsilon": epsilon, **said}, suited=True)
+        return settled(recipe.filled(), digits)
 
-    usual = found(1.0, lr_share=1.0).lr or 0.0
-    assert found(1.0).lr == pytest.approx(0.5 * usual, rel=0.01)
-    assert found(1.0).average_last == found(1.0, lr_share=1.0).average_last
-    assert (found(1.0).batch_size == 300.0, found(2.0).batch_size, found(4.0).batch_size) == (False, 300.0, 300.0)
-    assert found(2.0).lr == pytest.approx(0.25 * (found(2.0, lr_share=1.0).lr or 0.0), rel=0.01)
-    assert found(4.0).lr == pytest.approx(2.0 * (found(4.0, lr_share=1.0).lr or 0.0), rel=0.01)
+    usual = settled(Recipe(data="digits", epsilon=1.0).filled(), digits)
+    assert usual.lr is not None
+    assert found(1.0).lr == pytest.approx(0.5 * usual.lr, rel=0.01)
+    assert (found(1.0).average_last, found(1.0).batch_size) == (usual.average_last, usual.batch_size)
+    assert (found(2.0).batch_size, found(2.0).whiten, found(2.0).lr_share) == (300.0, None, 0.25)
+    assert (found(4.0).batch_size, found(4.0).whiten) == (300.0, presets.noise_of(0.2, 4.0, None))
     assert found(4.0, lr=0.3).lr == 0.3
+    for said in (
+        {"model": "linear"},
+        {"lr": 0.3},
+        {"whiten": 7.0},
+        {"momentum": 0.5},
+        {"data_folder": None, "epochs": 3},
+    ):
+        assert found(4.0, **said).batch_size != 300.0, said
+    assert found(4.0, subset=600).batch_size != 300.0  # a batch is for as many examples as there are
+    assert found(4.0, subset=600).lr_share == 0.5
     assert settled(found(1.0), digits).lr == found(1.0).lr
-    assert found(4.0, model="linear").batch_size != 300.0
-    assert Recipe(data="digits", epsilon=4.0, model="linear").filled().lr_share is None
+    assert Recipe(data="digits", epsilon=4.0).filled().lr_share is None  # others are compared with, not helped
+
+
+def test_tuning_finds_the_step_itself() -> None:
+    with pytest.raises(SettingError, match="lr_share"):
+        tune_recipe(Recipe(data="digits", epsilon=3.0, lr_share=0.5), Searched(aside=200, choices=[{"lr": 0.3}]))

@@ -115,6 +115,8 @@ def read(
     sample_rate: float | None,
     rounds: int | None,
     accountant: str,
+    *,
+    suited: bool = False,
 ) -> tuple[Recipe, Scale]:
     """Flags and settings as `train` would read them; with a dataset, filled in by its preset and size."""
     from reticent.accounting.pricing import check_accountant
@@ -123,7 +125,7 @@ def read(
     from reticent.experiments.recipe import check, parse_changes, read_recipe
 
     given = {name: value for name, value in flags.items() if value is not None}
-    recipe = read_recipe(None, parse_changes(settings or []) | given)  # in this order, as `train` does
+    recipe = read_recipe(None, parse_changes(settings or []) | given, suited=suited)  # in this order, as `train` does
     scale = Scale(data_size=data_size, sample_rate=sample_rate, rounds=rounds, accountant=check_accountant(accountant))
     if recipe.size is not None and data_size is not None:
         raise SettingError("--size declares the number of examples: leave out --data-size")

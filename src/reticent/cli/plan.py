@@ -55,18 +55,12 @@ def plan(
     from reticent import catalogue
     from reticent.cli.deniability import deniability, tuned
     from reticent.errors import SettingError
-    from reticent.experiments.presets import suited_method
     from reticent.experiments.quoting import quote
-    from reticent.experiments.recipe import parse_changes
 
     given: dict[str, object] = {"noise_multiplier": noise_multiplier, "epsilon": epsilon, "delta": delta}
     given |= {"data": data, "batch_size": batch_size, "epochs": epochs}
     given |= {"size": size, "adjacency": adjacency, **tables.declared(schema, accept_schema, label)}
-    beside = {"rounds": rounds, "sample_rate": sample_rate}  # who says these says how to train
-    method = method or said_method(settings)
-    if method is None:
-        method = "dpsgd" if what_if else suited_method(parse_changes(settings or []) | given | beside)
-    given["method"] = method
+    given["method"] = method = method or said_method(settings)
     if method == "pd_sgd":
         recipe, _ = read(given, settings, data_size, sample_rate, rounds, accountant)
         distances = _listed(distance)
@@ -75,7 +69,7 @@ def plan(
         else:
             print(deniability(recipe, distances, dimension, figure, as_json=as_json))
         return
-    if catalogue.promises_nothing(method):
+    if method is not None and catalogue.promises_nothing(method):
         raise SettingError(f"{method} has no epsilon to plan for: {catalogue.find(method).guarantee}")
     if what_if:
         recipe, size, (counted, layers) = _shaped(given, settings, data_size, parameters)
@@ -84,8 +78,11 @@ def plan(
         return
     if epsilon is None:
         raise SettingError("a plan needs a budget: give --epsilon, or ask `reticent account` what given noise costs")
-    quoted = quote(*read(given, settings, data_size, sample_rate, rounds, accountant))
-    print(json.dumps({"method": method, **_answer(quoted)}) if as_json else "\n".join(_lines(method, quoted)))
+    suited = rounds is None and sample_rate is None  # who says these says how to train
+    recipe, scale = read(given, settings, data_size, sample_rate, rounds, accountant, suited=suited)
+    quoted = quote(recipe, scale)
+    answer = {"method": recipe.method, **_answer(quoted)}
+    print(json.dumps(answer) if as_json else "\n".join(_lines(recipe.method, quoted)))
 
 
 def _shaped(

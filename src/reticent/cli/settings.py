@@ -37,8 +37,7 @@ SAYS = {
     "average_last": "share of the last rounds whose weights are averaged into the model; by the rule",
     "noise_multiplier": "noise as a multiple of the clip norm, instead of epsilon",
     "max_grad_norm": "clip norm; the method's own",
-    "centre": "noise multiplier of a mean that is released first and taken away from what the network sees; "
-    "0 for none where a preset has it",
+    "centre": "noise multiplier of a mean that is released first and taken away from what the network sees",
     "whiten": "noise multiplier of second moments that are released first: what is long in all rows is shrunk; "
     "0 for none where a preset has it",
     "statistics_noise": "noise multiplier of the channels' means and squares, released first to normalise by; "
@@ -55,15 +54,22 @@ SAYS = {
 
 
 def settings(
-    method: Annotated[str, Argument(help="Whose options to list besides.")] = "dpsgd",
+    method: Annotated[
+        str | None, Argument(help="Whose options to list besides. [default: what train takes, mostly dpsgd]")
+    ] = None,
     data: Annotated[str | None, Option(help="Show the values for this dataset.")] = None,
+    epsilon: Annotated[float | None, Option(help="Show the values for this budget: some depend on it.")] = None,
     as_json: Annotated[bool, Option("--json", help="Answer in JSON on stdout.")] = False,
 ) -> None:
     """List every setting of `train` and the options of a method, with what they are if nothing is said."""
     from reticent import catalogue
-    from reticent.experiments.recipe import Recipe
+    from reticent.experiments.recipe import Recipe, read_recipe
 
-    recipe = Recipe(method=method) if data is None else Recipe(method=method, data=data).filled()
+    if data is None:
+        recipe = Recipe(method=method or "dpsgd")
+    else:
+        recipe = read_recipe(None, {"method": method, "data": data, "epsilon": epsilon}, suited=True).filled()
+    method = recipe.method
     values = recipe.to_json()
     rows = {name: {"does": says, "value": values[name]} for name, says in SAYS.items()}
     told = catalogue.find(method).options
@@ -75,4 +81,6 @@ def settings(
         return
     for name, row in rows.items():
         print(f"{name:<24} {row['does']}" + ("" if row["value"] in (None, {}) else f" [{row['value']}]"))
+    if data is not None and epsilon is None:
+        print("some depend on the budget: give --epsilon to see what train would take")
     print("by the rule: from the number of examples, the parameters and the budget (docs/choosing.md)")

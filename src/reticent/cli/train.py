@@ -175,7 +175,7 @@ def in_words(result: Result, record: str | None = None) -> str:
         [
             f"{result.settings.need('method', str)} on {result.data}, {result.model}",
             f"settings   {numbers}, noise_multiplier {result.noise_multiplier:.4g}",
-            *([f"by rule    {', '.join(result.by_rule)} (docs/choosing.md)"] if result.by_rule else []),
+            *([f"by rule    {', '.join(_ruled(result))} (docs/choosing.md)"] if result.by_rule else []),
             *([f"recipe     that of {record} in 'The best we get', results/README.md"] if record is not None else []),
             *_judged(result),
             f"guarantee  {result.guarantee}",
@@ -184,6 +184,11 @@ def in_words(result: Result, record: str | None = None) -> str:
             *([f"written to {result.out}"] if result.out else []),
         ]
     )
+
+
+def _ruled(result: Result) -> list[str]:
+    share = result.settings.get("lr_share", float)
+    return [f"lr (times {share:g})" if name == "lr" and share is not None else name for name in result.by_rule]
 
 
 def took(seconds: float | None) -> str:

@@ -21,7 +21,9 @@ def in_words(rows: Sequence[WhatIf], method: str) -> str:
     cells = [HEAD, *map(_cells, rows)]
     widths = [max(len(line[column]) for line in cells) for column in range(len(HEAD))]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in cells]
-    return "\n".join([*lines, f"{method}; delta {rows[0].delta:.3g}; what a step's signal means: docs/choosing.md"])
+    return "\n".join(
+        [*lines, f"{method}, by the rule; delta {rows[0].delta:.3g}; what a step's signal means: docs/choosing.md"]
+    )
 
 
 def page(rows: Sequence[WhatIf], title: str) -> str:

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 from reticent import catalogue
 from reticent.errors import SettingError
 from reticent.experiments.measures import check_measure
-from reticent.experiments.presets import suited_method
 from reticent.experiments.recipe import Recipe, read_recipe
 from reticent.results import Kind
 
@@ -78,8 +77,7 @@ def cells_of(rows: list[Settings], shared: Settings) -> list[TableCell]:
 
 def _fit(shared: Settings, row: Settings) -> Settings:
     """What a row shares with the others: not a clip norm, if its method has none."""
-    said = {name: value for name, value in (shared | row).items() if name not in ABOUT_A_ROW}
-    method: str = said.get("method") or suited_method(said)
+    method: str = row.get("method") or shared.get("method") or "dpsgd"
     return {
         name: value for name, value in shared.items() if name != "max_grad_norm" or name in catalogue.options(method)
     }

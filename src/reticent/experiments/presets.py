@@ -10,21 +10,15 @@ from typing import Any
 
 from reticent import catalogue
 from reticent.accounting.losses.tradeoff import mu
-from reticent.data import resolve
 from reticent.errors import SettingError, UnknownName
 
 SHARES = {"whiten_share": "whiten", "statistics_share": "statistics_noise"}
 """What share of the budget's mu goes to a release before training, and the setting of its noise."""
 DROWNED = 1000.0
 """A release with so much noise tells nothing."""
-_WITH_FEATURES = {*SHARES, "lr_share"}
-"""What goes with a dataset's own features, and not with those that somebody named."""
-_ITS_OWN = {"features", *_WITH_FEATURES}
+_ITS_OWN = {"features", *SHARES}
 """What goes with a dataset's own network, and not with one that somebody named."""
 _DELTA = 1e-5
-_ANY_METHOD = {"data", "data_folder", "epsilon", "delta", "size", "adjacency", "validation", "subset", "curve", "seed"}
-_ANY_METHOD |= {"max_physical_batch_size", "private_diagnostics", *SHARES.values()}
-"""What says nothing about how to train, but for whom and for how much."""
 
 
 @cache
@@ -34,13 +28,7 @@ def presets() -> dict[str, Any]:
 
 
 def preset_of(
-    dataset: str,
-    method: str,
-    features: str | None,
-    model: str | None,
-    views: str | None,
-    activation: str | None,
-    epsilon: float | None = None,
+    dataset: str, method: str, features: str | None, model: str | None, views: str | None, activation: str | None
 ) -> dict[str, Any]:
     """The settings for a dataset (or its features, or a network) and a method, the more particular ones last.
 
@@ -50,10 +38,7 @@ def preset_of(
     table, whole = presets(), presets()["data"].get(dataset, {})
     wants_images = (views, activation) != (None, None) and (features, model) == (None, None)
     network = "network" if wants_images and "network" in whole else None
-    if epsilon is not None and (features, model, network) == (None, None, None):
-        for larger in whole.get("larger", []):
-            whole = whole | larger if epsilon >= larger["from_epsilon"] else whole
-    own = _ITS_OWN if (model, network) != (None, None) else _WITH_FEATURES if features is not None else set()
+    own = _ITS_OWN if (model, network) != (None, None) else set(SHARES) if features is not None else set()
     whole = _without(own, {**whole, method: _without(own, whole.get(method, {}))})
     named = (features, network, model)
     kinds = [whole, *(whole.get(name, {}) for name in named if name is not None)]
@@ -63,32 +48,8 @@ def preset_of(
         name: value
         for layer in layers
         for name, value in layer.items()
-        if not isinstance(value, dict | list) or name == "options"
+        if not isinstance(value, dict) or name == "options"
     }
-
-
-def suited_method(said: Mapping[str, Any]) -> str:
-    """The method that a dataset's preset names, if nothing but its own options was said of how to train; else DP-SGD.
-
-    >>> suited_method({"data": "location30", "epsilon": 3.0}), suited_method({"data": "location30", "lr": 0.1})
-    ('class_means', 'dpsgd')
-    """
-    dataset = said.get("data")
-    known = presets()["data"].get(resolve(dataset), {}) if isinstance(dataset, str) else {}
-    found: str = known.get("method", "dpsgd")
-    free = _ANY_METHOD | set(catalogue.options(found)) | {"options"}
-    return found if {name for name, value in said.items() if value is not None} <= free else "dpsgd"
-
-
-def record_of(dataset: str, features: str | None) -> str | None:
-    """The row of results/best.toml that tells what a preset gets.
-
-    >>> record_of("mnist", None), record_of("cifar10", "efficientnet-lite0"), record_of("digits", None)
-    ('mnist', 'cifar10-imagenet', None)
-    """
-    whole = presets()["data"].get(dataset, {})
-    found: str | None = (whole if features is None else whole.get(features, {})).get("record")
-    return found
 
 
 def _without(names: Collection[str], settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,8 +16,9 @@ from reticent.accounting.adjacency import adjacency_of
 from reticent.data import Declaration
 from reticent.data.features.extractors import SCALED
 from reticent.errors import SettingError, UnknownName
+from reticent.experiments.best import best_settings, record_of
 from reticent.experiments.factories import find_factory, is_factory
-from reticent.experiments.presets import SHARES, preset_of, record_of, releases_of, suited_method
+from reticent.experiments.presets import SHARES, preset_of, releases_of
 from reticent.inside.views import Views
 from reticent.reading import read_toml
 
@@ -109,18 +110,16 @@ class Recipe:
     def filled(self) -> Recipe:
         """The same recipe with the preset of its dataset and method where nothing was said; numbers may stay open."""
         said = (self.features, self.model, self.views, self.activation)
-        preset = preset_of(data.resolve(self.data), self.method, *said, epsilon=self.epsilon)
+        preset = preset_of(data.resolve(self.data), self.method, *said)
         if self.epsilon is not None and 0 < self.epsilon < math.inf and not catalogue.promises_nothing(self.method):
             preset |= releases_of(preset, self.epsilon, self.delta)
         given = {name for name, value in self.to_json().items() if value is not None}
         names = {f.name for f in dataclasses.fields(Recipe)} - given
         if "max_grad_norm" not in catalogue.options(self.method):
             names.discard("max_grad_norm")
-        if self.lr is not None:
-            names.discard("lr_share")
         filled = dataclasses.replace(self, **{name: value for name, value in preset.items() if name in names})
         # 0, to have none although the preset has
-        none: dict[str, Any] = {name: None for name in (*SHARES.values(), "centre") if getattr(filled, name) == 0}
+        none: dict[str, Any] = {name: None for name in SHARES.values() if getattr(filled, name) == 0}
         return dataclasses.replace(filled, **none, options=preset.get("options", {}) | self.options)
 
     def declared(self) -> Declaration:
@@ -136,8 +135,9 @@ class Recipe:
 def recorded(recipe: Recipe) -> str | None:
     """The row of results/best.toml whose recipe this is, at whatever epsilon; None if it is of somebody's own.
 
-    >>> recorded(Recipe(data="mnist", epsilon=3.0)), recorded(Recipe(data="mnist", epsilon=3.0, lr=0.1))
-    ('mnist', None)
+    >>> recorded(read_recipe(None, {"data": "mnist", "epsilon": 3.0}, suited=True))
+    'mnist'
+    >>> recorded(Recipe(data="mnist", epsilon=3.0))
     """
     said = {name: getattr(recipe, name) for name in ("data", "data_folder", "epsilon", "delta", "seed")}
     filled = recipe.filled()
@@ -154,18 +154,18 @@ _SETTINGS = [f.name for f in dataclasses.fields(Recipe) if f.name != "options"]
 def read_recipe(path: Path | None, changes: dict[str, Any], *, suited: bool = False) -> Recipe:
     """A recipe from a TOML file, with some settings changed; names that are no setting go to the method.
 
-    `suited`: if nothing is said of how to train, the method is the one that suits the dataset.
+    `suited`: if nothing is said of how to train, it is the best recipe for the dataset (presets.toml).
 
     >>> read_recipe(None, {"data": "digits", "lr": "2"}).lr
     2.0
     """
     values = {} if path is None else read_toml(path, error=SettingError)
     values |= {name: value for name, value in changes.items() if value is not None}
-    if suited and "method" not in values:
-        values["method"] = suited_method(values)
     kinds = _kinds()
     known = {name: _typed(name, value, kinds[name]) for name, value in values.items() if name in kinds}
     extra = {name: literal(value) for name, value in values.items() if name not in kinds}
+    if suited:
+        known |= best_settings(known | extra)
     if extra:
         known["options"] = {**known.get("options", {}), **extra}
     return Recipe(**known)

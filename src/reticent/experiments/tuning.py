@@ -27,7 +27,7 @@ from reticent.tuning.choices import Choice
 TUNING = "tuning.json"
 """What the search cost, beside the result of the run."""
 
-UNUSED = ("lr_schedule", "curve", "private_diagnostics")
+UNUSED = ("lr_schedule", "lr_share", "curve", "private_diagnostics")
 """Settings of a run that no trial has."""
 
 

@@ -88,7 +88,7 @@ def surely_not_absent(seen: Tensor, doubt: float) -> Tensor:
     if total <= SURELY * doubt * math.sqrt(len(seen)):
         return torch.ones_like(seen, dtype=torch.bool)
     usual = float((seen.square() - doubt**2).sum()) / total
-    return (seen > SURELY * doubt) | (seen > usual - SURELY * doubt)
+    return (seen > SURELY * doubt) | (seen > usual - SURELY * doubt) | (seen == seen.max())
 
 
 def shrunk(seen: Tensor, noise: Tensor, middle: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from scipy import stats
 
 import reticent.inside.labelled_rows as labelled_rows
 from reticent import methods
+from reticent.audits import probes
 from reticent.audits.by_name import audit_method
 from reticent.audits.step import HUGE, _updates, audit_step
 from reticent.audits.toy import SIZE, direction, examples, keeps_apart, known_loss, make_run, place
@@ -166,3 +167,13 @@ def test_a_bug_that_a_method_does_without_is_no_test_of_the_audit() -> None:
 def test_coarse_noise_is_seen_where_nobody_asks_for_gradients() -> None:
     for name in ("class_means", "least_squares"):
         assert "noise" in audit_method(name, runs=20, bug="coarse-noise", seed=0).said_by, name
+
+
+def test_gradients_that_are_not_clipped_are_seen_where_parts_take_turns() -> None:
+    assert "sensitivity" in audit_method("band_mf", runs=20, bug="no-clip", seed=0).said_by
+
+
+def test_a_canary_that_moves_nothing_was_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probes, "_moved", lambda one, two: 0.0)
+    found = probes.probe_sensitivity(dpsgd(noise_multiplier=1.0))
+    assert (found.holds, found.looked) == (True, False)

@@ -55,6 +55,8 @@ def probe_sensitivity(method: Method) -> Finding:
                 share = _moved(one, two) / one.sensitivity
                 if share > worst:
                     worst, case = share, f"answer {number + 1}, clip norm {clip:g}, a canary of norm {norm:g}"
+    if worst == 0.0:
+        return Finding("sensitivity", True, "not looked at: the canary moved nothing", looked=False)
     says = f"one example moves an answer by at most {worst:.4g} of what is declared ({case})"
     return Finding("sensitivity", worst <= 1 + SLACK, says, {"largest_share": worst})
 
@@ -66,11 +68,15 @@ def _moved(one: Opening, two: Opening) -> float:
 
 
 def _round(method: Method, norm: float, replay: list[Opening] | None = None) -> tuple[list[Opening], torch.Tensor]:
-    """One watched round with everybody in and frozen coins: what was sealed, and where the model went."""
-    size = size_for(method)
-    run = make_run(method, examples(norm, size=size), batch_size=size, rounds=1, seed=0)
+    """A watched round with everybody in and frozen coins: what was sealed, and where the model went.
+
+    Where parts of the examples take turns, it is as many rounds as there are parts.
+    """
+    size, turns = size_for(method), getattr(method.sampler, "bands", 1)
+    run = make_run(method, examples(norm, size=size), batch_size=size, rounds=turns, seed=0)
     probe = run.watch(replay or ())
-    run.step()
+    for _ in range(turns):
+        run.step()
     return probe.openings, place(run)
 
 

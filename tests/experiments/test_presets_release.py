@@ -158,3 +158,11 @@ def test_the_best_recipe_may_take_other_steps_and_more_of_a_larger_budget(monkey
 def test_tuning_finds_the_step_itself() -> None:
     with pytest.raises(SettingError, match="lr_share"):
         tune_recipe(Recipe(data="digits", epsilon=3.0, lr_share=0.5), Searched(aside=200, choices=[{"lr": 0.3}]))
+
+
+def test_what_was_tuned_on_public_examples_tells_its_noise() -> None:
+    recipe = Recipe(data="digits", epsilon=3.0, epochs=1, batch_size=100, seed=0)
+    search = Searched(aside=200, choices=[{"lr": 0.3}], on="public", public=True)
+    result, tuned = tune_recipe(recipe, search)
+    assert tuned.trained.call is not None
+    assert result.noise_multiplier == tuned.trained.call.plan.settings.noise_multiplier > 0.5

@@ -95,7 +95,8 @@ def tune_recipe(
     numbers: dict[str, Any] = dict(tuned.settings)
     learned = replace(dataset, train=private)
     found = settled(replace(recipe, **numbers), learned)
-    noise = tuned.cost.get("noise_multiplier", 0.0)
+    call = tuned.trained.call
+    noise = tuned.cost.get("noise_multiplier", 0.0 if call is None else call.plan.settings.noise_multiplier)
     result = finish(found, learned, tuned.trained, out, start, noise_multiplier=noise)
     if out is not None:
         replace_file(out / TUNING, json.dumps(tuned.about(), indent=2).encode())

@@ -230,10 +230,11 @@ def _headline(records: list[Record]) -> Iterator[Sequence[str]]:
     private = [record for record in records if record["target_epsilon"] is not None]
     groups = {(str(group[0]["label"]), group[0]["target_epsilon"]): group for group in _groups(private)}
     budgets = sorted({epsilon for _, epsilon in groups})
-    yield "proved epsilon", *(f"{epsilon:g}" for epsilon in budgets)
+    yield "proved epsilon", *(f"{epsilon:g}" for epsilon in budgets), "core-minutes a run"
     for label in sorted({label for label, _ in groups}, reverse=True):
-        found = (groups.get((label, epsilon), []) for epsilon in budgets)
-        yield label, *(f"{_accuracy(group)} %" if group else "" for group in found)
+        found = [groups.get((label, epsilon), []) for epsilon in budgets]
+        most = max(float(_minutes(group)) for group in found if group)
+        yield label, *(f"{_accuracy(group)} %" if group else "" for group in found), f"at most {most or 0.1:g}"
 
 
 def _defaults(records: list[Record]) -> Iterator[Sequence[str]]:

@@ -7,12 +7,10 @@ seen, and what it holds is not tried again.
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
-from statistics import mean, stdev
 
-import torch
+from searching import search
 
 from reticent.experiments.presets import noise_of
 from reticent.experiments.recipe import Recipe
@@ -52,19 +50,5 @@ def tried(epsilon: float, share: float, step: float, batch: float, rounds: float
     return [train(replace(said, seed=seed)).accuracy or 0.0 for seed in range(SEEDS)]
 
 
-def main() -> None:
-    """All that is to be tried and is not in the log."""
-    torch.set_num_threads(1)
-    known = [json.loads(line)["settings"] for line in LOG.read_text().splitlines()] if LOG.exists() else []
-    for settings in ({**USUAL, **other} for other in TRIED):
-        if settings not in known:
-            found = tried(**settings)
-            spread = stdev(found) / len(found) ** 0.5
-            line = {"settings": settings, "accuracy": round(mean(found), 5), "standard error": round(spread, 5)}
-            with LOG.open("a") as log:
-                log.write(json.dumps(line) + "\n")
-            print(json.dumps(line), flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    search(LOG, ({**USUAL, **other} for other in TRIED), tried, digits=5)

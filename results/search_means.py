@@ -7,15 +7,14 @@ what it holds is not tried again.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from statistics import mean, stdev
 from unittest import mock
 
 import numpy as np
 import torch
+from searching import search
 from torch import Tensor
 
 from reticent.data.examples import Examples
@@ -100,19 +99,5 @@ def tried(
     return found
 
 
-def main() -> None:
-    """All that is to be tried and is not in the log."""
-    torch.set_num_threads(1)
-    known = [json.loads(line)["settings"] for line in LOG.read_text().splitlines()] if LOG.exists() else []
-    for settings in wanted():
-        if settings not in known:
-            found = tried(**settings)  # type: ignore[arg-type]
-            spread = stdev(found) / len(found) ** 0.5
-            line = {"settings": settings, "accuracy": round(mean(found), 4), "standard error": round(spread, 4)}
-            with LOG.open("a") as log:
-                log.write(json.dumps(line) + "\n")
-            print(json.dumps(line), flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    search(LOG, wanted(), tried, digits=4)

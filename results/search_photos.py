@@ -7,17 +7,17 @@ has what was seen, and what it holds is not tried again. The features themselves
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 from pathlib import Path
-from statistics import mean
 from typing import Any
 
 import torch
+from searching import search
 from torch import Tensor, nn
 
 import reticent as rt
+from reticent.data.features.beside import LENGTH
 from reticent.experiments.recipe import Recipe
 from reticent.experiments.settling import settled
 from reticent.experiments.training import examples, train
@@ -40,22 +40,18 @@ TRIED: tuple[dict[str, Any], ...] = (
     {"method": "band_mf"},
     {"method": "auto_s"},
     {"kernel": 0.5},
+    {"kernel": 1.0},
     {"kernel": 2.0},
+    {"kernel": 4.0},
 )
 
 
-class Waves(nn.Module):
-    """Random Fourier features: a linear layer on them is a kernel machine (Rahimi & Recht 2007)."""
-
-    def __init__(self, wide: int, width: float, many: int = 4000):
-        super().__init__()
-        rng = torch.Generator().manual_seed(0)
-        self.register_buffer("ways", torch.randn(wide, many, generator=rng) / (8 * width))
-        self.register_buffer("starts", 2 * math.pi * torch.rand(many, generator=rng))
-
-    def forward(self, x: Tensor) -> Tensor:
-        found: Tensor = (x.flatten(1) @ self.ways + self.starts).cos() * (8 * math.sqrt(2 / len(self.starts)))  # type: ignore[operator,arg-type]
-        return found  # about as long as a row is: 8
+def waves(rows: Tensor, width: float, many: int = 4000) -> Tensor:
+    """Random Fourier features, as long as rows are: linear on them is a kernel machine (Rahimi & Recht 2007)."""
+    rng = torch.Generator().manual_seed(0)
+    ways = torch.randn(rows.shape[1], many, generator=rng) / (LENGTH * width)
+    starts = 2 * math.pi * torch.rand(many, generator=rng)
+    return (rows @ ways).add_(starts).cos_().mul_(LENGTH * math.sqrt(2 / many))
 
 
 def tried(epsilon: float, **other: Any) -> list[float]:
@@ -64,15 +60,10 @@ def tried(epsilon: float, **other: Any) -> list[float]:
     dataset = examples(recipe)
     if "kernel" in other:
         assert dataset.test is not None
-        found, test = [], (dataset.test.x, dataset.test.y)
-        wide = dataset.train.x[0].numel()
-        for seed in range(SEEDS):
-            torch.manual_seed(seed)
-            model = nn.Sequential(Waves(wide, other["kernel"]), nn.Linear(4000, 10))
-            pair = (dataset.train.x, dataset.train.y)
-            trained = rt.fit(model, pair, epsilon=epsilon, delta=DELTA, loss="cross_entropy", seed=seed)
-            found.append(trained.evaluate(*test)["accuracy"])
-        return found
+        train_x, test_x = (waves(part.x.flatten(1), other["kernel"]) for part in (dataset.train, dataset.test))
+        said: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "loss": "cross_entropy"}
+        fits = (rt.fit(nn.Linear(4000, 10), (train_x, dataset.train.y), **said, seed=seed) for seed in range(SEEDS))
+        return [one.evaluate(test_x, dataset.test.y)["accuracy"] for one in fits]
     rule = settled(recipe, dataset)
     said = {name: value * getattr(rule, name) if name in TIMES else value for name, value in other.items()}
     if "lr" in said:
@@ -80,17 +71,5 @@ def tried(epsilon: float, **other: Any) -> list[float]:
     return [train(replace(recipe, **said, seed=seed)).accuracy or 0.0 for seed in range(SEEDS)]
 
 
-def main() -> None:
-    """All that is to be tried and is not in the log."""
-    torch.set_num_threads(1)
-    known = [json.loads(line)["settings"] for line in LOG.read_text().splitlines()] if LOG.exists() else []
-    for settings in ({"epsilon": epsilon, **other} for epsilon in (3.0, 1.0) for other in TRIED):
-        if settings not in known:
-            line = {"settings": settings, "accuracy": round(mean(tried(**settings)), 4)}
-            with LOG.open("a") as log:
-                log.write(json.dumps(line) + "\n")
-            print(json.dumps(line), flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    search(LOG, ({"epsilon": epsilon, **other} for epsilon in (3.0, 1.0) for other in TRIED), tried, digits=4)

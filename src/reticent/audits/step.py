@@ -67,11 +67,12 @@ def audit_step(
 
     Promise: a step that keeps to its claim is contradicted with chance at most `alpha`.
     """
-    look = _answers if finds_one_layer(method) else _updates
+    released = finds_one_layer(method)  # which has no gradients: where the canary lies in its answers is learned
+    look, known = (_answers, []) if released else (_updates, [direction().double().numpy()])
     absent, events = look(method, 0.0, rate, runs, seed)
     present, _ = look(method, HUGE, rate, runs, None if seed is None else seed + 1)
     claim = ledger_claim(events)
-    statistics = _statistics(absent, present)
+    statistics = _statistics(absent, present, known)
     level = alpha / len(statistics)
 
     def contradicted(judged: Claim) -> Contradiction | None:
@@ -128,16 +129,11 @@ def _without_memory(method: Method) -> Method:
     return replace(method, direction=Averaged()) if remembers else method
 
 
-def _statistics(absent: Floats, present: Floats) -> list[Evidence]:
-    """Two numbers for each update: along the canary, and along what the first runs show as the difference.
-
-    Where not the updates are seen but what was released, the canary may be anywhere.
-    """
-    known = direction().double().numpy()
+def _statistics(absent: Floats, present: Floats, known: list[Floats]) -> list[Evidence]:
+    """Numbers for each update: along the canary where it is known, and along what the first runs show it to be."""
     cut = int(TRIED * len(absent))
     learned = present[:cut].mean(axis=0) - absent[:cut].mean(axis=0)
-    ways = (known, learned) if len(known) == len(learned) else (learned,)
-    return [Evidence(absent @ way, present @ way) for way in ways]
+    return [Evidence(absent @ way, present @ way) for way in (*known, learned)]
 
 
 def _best(evidence: Evidence, bound: Callable[[Counts], float]) -> float:

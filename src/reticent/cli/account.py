@@ -19,7 +19,7 @@ SHOWN = ("epsilon", "delta", "status", "route", "route_name", "order", "accounta
 ALSO = ("why", "adjacency", "unit", "assumptions")
 
 # The flags that every method has, here and in `plan`; everything else is set as for `train`.
-Method = Annotated[str, Option(help="Which method: see `reticent methods`.")]
+Method = Annotated[str | None, Option(help="Which method: see `reticent methods`. [default: dpsgd]")]
 Data = Annotated[str | None, Option(help="A dataset: its size, and its preset where nothing is said.")]
 Size = Annotated[int | None, Option(help="Declared number of examples: one more or less changes nothing.", min=1)]
 Adjacency = Annotated[str | None, Option(help="zero-out, add-or-remove (needs --size) or replace.")]
@@ -39,7 +39,7 @@ AsJson = Annotated[bool, Option("--json", help="Answer in JSON on stdout.")]
 
 
 def account(
-    method: Annotated[str | None, Option(help="Which method: see `reticent methods`. [default: dpsgd]")] = None,
+    method: Method = None,
     data: Data = None,
     data_size: DataSize = None,
     batch_size: BatchSize = None,

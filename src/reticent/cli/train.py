@@ -166,7 +166,7 @@ def _both(one: Tell, two: Tell) -> Tell:
 
 
 def in_words(result: Result, record: str | None = None) -> str:
-    """What came of a run, for people; a `record` is what the same recipe got before."""
+    """What came of a run, for people; `record` names the row of results/best.toml that has the same recipe."""
     names = ("epochs", "batch_size", "lr", "momentum", "average_last", "max_grad_norm")
     released_first = ("centre", "whiten", "statistics_noise", "fill_noise")
     settings = {name: result.settings.get(name, float) for name in (*names, *released_first)}

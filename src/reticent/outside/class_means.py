@@ -63,7 +63,7 @@ class NearestMean(Solution):
         """
         head, body = self.rule.head, self.rule.body
         seen, doubt = sums[:, -1] / head, noise / head
-        there = surely_not_absent(seen, doubt)
+        there = not_surely_absent(seen, doubt)
         counts = shrunk(seen[there, None], seen.new_full((int(there.sum()), 1), doubt), seen[there].mean())
         counts = torch.maximum(counts, (FEWEST * counts.mean()).clamp(min=1.0))
         middle = sums[there, :-1].sum(0) / (body * counts.sum())
@@ -74,14 +74,15 @@ class NearestMean(Solution):
         return means, there
 
 
-def surely_not_absent(seen: Tensor, doubt: float) -> Tensor:
+def not_surely_absent(seen: Tensor, doubt: float) -> Tensor:
     """Which classes have examples: all but those whose noisy count may be none and cannot be as large as is usual.
 
-    Usual is what the class of an average example has. Where noise hides all counts, all classes are taken to be there.
+    Usual is what the class of an average example has. Where noise hides all counts, all classes are taken to be there;
+    the largest is there in any case, or there would be nothing to name.
 
-    >>> surely_not_absent(torch.tensor([500.0, 480.0, -7.0, 24.0]), 10.0)
+    >>> not_surely_absent(torch.tensor([500.0, 480.0, -7.0, 24.0]), 10.0)
     tensor([ True,  True, False, False])
-    >>> surely_not_absent(torch.tensor([31.0, -7.0, 24.0]), 10.0)
+    >>> not_surely_absent(torch.tensor([31.0, -7.0, 24.0]), 10.0)
     tensor([True, True, True])
     """
     total = float(seen.sum())

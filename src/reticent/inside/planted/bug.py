@@ -14,7 +14,7 @@ Code = Callable[..., Any]
 
 
 @dataclass
-class Wrong:
+class Planting:
     """What a planted bug did."""
 
     asked: int = 0
@@ -32,9 +32,9 @@ class Bug:
     broken: Callable[[Code], Code]
 
     @contextmanager
-    def planted(self) -> Iterator[Wrong]:
+    def planted(self) -> Iterator[Planting]:
         """The piece is wrong inside, and right again afterwards."""
-        right, found = self.owner.__dict__[self.attribute], Wrong()
+        right, found = self.owner.__dict__[self.attribute], Planting()
         wrong = self.broken(right)
 
         @wraps(right)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from reticent.accounting import Budget, Guarantee
     from reticent.budgets import DatasetLedger
     from reticent.certificate import verify
+    from reticent.data import features
     from reticent.exporting import export
     from reticent.fitting import fit
     from reticent.normalised import normalise
@@ -28,6 +29,7 @@ _HOME = {
     "Trained": "reticent.trained",
     "Tuned": "reticent.tuning",
     "export": "reticent.exporting",
+    "features": "reticent.data",
     "fit": "reticent.fitting",
     "load": "reticent.trained",
     "normalise": "reticent.normalised",
@@ -50,6 +52,7 @@ __all__ = [
     "audits",
     "data",
     "export",
+    "features",
     "fit",
     "gradients",
     "load",

@@ -10,12 +10,14 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
+import reticent as rt
 from reticent import data
 from reticent.data.examples import Examples
 from reticent.data.features import pretrained, vectors
 from reticent.data.features.deskew import Deskew
 from reticent.data.features.extractors import features_of, text_features
-from reticent.data.features.pretrained import LITE0_TRAINED_ON, efficientnet_lite0
+from reticent.data.features.frozen import Frozen
+from reticent.data.features.pretrained import efficientnet_lite0
 from reticent.data.features.vectors import WORDLLAMA_MADE_OF
 from reticent.data.loading import arrays
 from reticent.data.texts import as_texts
@@ -235,8 +237,9 @@ def test_a_network_of_public_images_is_named_in_the_guarantee(cache):
     images = data.Examples(torch.rand(3, 3, 32, 32), torch.tensor([0, 1, 0]))
     found = data.extract(data.Dataset("images", images, None, 2, "made up"), "efficientnet-lite0")
     assert found.inputs == (1280,)
-    assert found.train.assumes == (LITE0_TRAINED_ON,)
-    assert found.note.endswith(LITE0_TRAINED_ON)
+    said = "EfficientNet-Lite0 counts as public: it was trained on ImageNet (ILSVRC 2012)"
+    assert found.train.assumes == (said,)
+    assert found.note.endswith(said)
     alone = data.extract(data.Dataset("one", images.take([1]), None, 2, ""), "efficientnet-lite0").train.x
     torch.testing.assert_close(alone, found.train.x[1:2], rtol=1e-4, atol=1e-4)
     assert not efficientnet_lite0().train().training, "batch statistics would mix examples"
@@ -252,6 +255,78 @@ def test_a_network_made_quick_says_the_same(monkeypatch):
     assert not any(isinstance(module, nn.BatchNorm2d) for module in quick.modules())
     with torch.no_grad():
         torch.testing.assert_close(quick(images), as_stored(images), rtol=1e-3, atol=1e-4)
+
+
+def a_network() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+
+
+def test_a_frozen_network_is_asked_for_a_layer_of_images_as_it_saw_them(cache, digits):
+    network = a_network()
+    mean, std = (0.1, 0.2, 0.3), (0.5, 0.6, 0.7)
+    frozen = rt.features.Frozen(
+        network, trained_on="drawings", layer="2", size=12, colours=3, mean=mean, std=std, name="Drawn"
+    )
+    found = rt.features.extract(digits, frozen)
+    assert found.inputs == (4,)
+    images = nn.functional.interpolate(
+        digits.test.x[:5].expand(-1, 3, -1, -1), size=(12, 12), mode="bicubic", align_corners=False, antialias=True
+    )
+    scaled = (images - torch.tensor(mean)[:, None, None]) / torch.tensor(std)[:, None, None]
+    with torch.no_grad():
+        torch.testing.assert_close(found.test.x[:5], network[:3](scaled).mean((2, 3)))
+    said = "Drawn counts as public: it was trained on drawings"
+    assert found.train.assumes == (said,)
+    assert found.note.endswith(said)
+    assert not any(module.training for module in frozen.train().modules())
+    assert not any(weight.requires_grad for weight in frozen.parameters())
+
+
+def test_what_a_frozen_network_was_trained_on_is_in_the_guarantee(cache, digits):
+    features = rt.features.extract(digits, Frozen(a_network(), trained_on="drawings", layer="2", size=12, colours=3))
+    trained = rt.fit(nn.Linear(4, 10), features.train, epsilon=3.0, delta=1e-5, epochs=1)
+    assert "Sequential counts as public: it was trained on drawings" in trained.guarantee.assumptions
+
+
+def test_other_settings_of_a_frozen_network_are_other_features(cache, digits):
+    usual = {"trained_on": "drawings", "layer": "2", "size": 12, "colours": 3}
+    first = data.extract(digits, Frozen(a_network(), **usual)).test.x.clone()
+    for other in ({"layer": "0"}, {"size": 13}, {"mean": 0.5}, {"std": (1.0, 2.0, 3.0)}):
+        found = data.extract(digits, Frozen(a_network(), **(usual | other))).test.x
+        assert not torch.allclose(first, found), other
+    assert torch.equal(first, data.extract(digits, Frozen(a_network(), **usual)).test.x)
+
+
+def test_tokens_are_averaged_and_the_answer_is_taken_where_no_layer_is_named():
+    words = torch.randint(0, 9, (3, 5))
+    table = nn.Embedding(9, 6)
+    found = Frozen(nn.Sequential(table), trained_on="books")(words)
+    assert torch.equal(found, table(words).mean(1))
+
+
+class Twice(nn.Module):
+    """Has a layer that it uses twice, one that it never does, and one that answers with two things."""
+
+    def __init__(self):
+        super().__init__()
+        self.shift, self.idle, self.cell = nn.Threshold(0.5, 1.0), nn.Identity(), nn.LSTM(64, 3, batch_first=True)
+
+    def forward(self, x):
+        return self.cell(self.shift(self.shift(x.flatten(1)) * 0.1)[:, None])
+
+
+def test_the_last_answer_of_a_layer_counts_and_others_are_told_of():
+    images = torch.rand(4, 1, 8, 8)
+    assert torch.equal(Frozen(Twice(), trained_on="x", layer="shift")(images), torch.ones(4, 64))
+    with pytest.raises(ModelError, match="does not use its layer 'idle'"):
+        Frozen(Twice(), trained_on="x", layer="idle")(images)
+    with pytest.raises(ModelError, match=r"gave tuple .*name a layer="):
+        Frozen(Twice(), trained_on="x")(images)
+    with pytest.raises(ModelError, match="no layer 'nothing'; it has shift, idle, cell"):
+        Frozen(Twice(), trained_on="x", layer="nothing")
+    with pytest.raises(ModelError, match="trained on"):
+        Frozen(Twice(), trained_on=" ")
 
 
 def test_without_its_package_a_network_says_what_to_install(cache, monkeypatch):

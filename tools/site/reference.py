@@ -37,7 +37,7 @@ def homes() -> dict[str, str]:
 def names() -> Iterator[str]:
     """Every public name, with its module, the nearest to the top first; modules within modules are not among them."""
     for module, exported in sorted(public().items(), key=lambda item: (item[0].count("."), item[0])):
-        yield from (f"{module}.{name}" for name in exported if not is_module(f"{module}.{name}"))
+        yield from (one for name in exported if not is_module(origin(one := f"{module}.{name}")))
 
 
 def is_module(name: str) -> bool:
@@ -53,6 +53,8 @@ def origin(name: str) -> str:
     >>> origin("reticent.fit"), origin("reticent.accounting.Budget") == origin("reticent.Budget")
     ('reticent.fitting.fit', True)
     """
+    if is_module(name):
+        return name
     module, _, short = name.rpartition(".")
     place = SOURCE.parent / Path(*module.split("."))
     path = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")

@@ -19,9 +19,10 @@ from torch import Tensor, nn
 from reticent.data.examples import Dataset, Examples
 from reticent.data.features.beside import beside
 from reticent.data.features.deskew import Deskew
+from reticent.data.features.frozen import Frozen
 from reticent.data.features.hashing import PAIRS, WORDS, hashes, present
 from reticent.data.features.kept import kept
-from reticent.data.features.pretrained import LITE0, LITE0_TRAINED_ON, efficientnet_lite0
+from reticent.data.features.pretrained import LITE0, efficientnet_lite0
 from reticent.data.features.scattering import Scattering
 from reticent.data.features.threads import threads_inside
 from reticent.data.features.two_scales import GROUPS, TwoScales
@@ -96,13 +97,13 @@ def _extract(
     label = key or _describe(transform)
     parts = [part for part in (dataset.train, dataset.test) if part is not None]
     told = _Counter(sum(len(part) for part in parts), progress)
-    made_with = (LITE0_TRAINED_ON,) if extractor == LITE0 else ()
+    made_with = transform.stands_on if isinstance(transform, Frozen) else ()
     with _evaluated(transform):
         if not isinstance(extractor, str):
             _refuse_mixing(transform, dataset.train.x)
         parts = [_transform(part, transform, label, told) for part in parts]
     train, *test = (replace(part, stands_on=part.stands_on + made_with) for part in parts)
-    named = extractor if extractor == LITE0 else f"{transform!r:.80}"
+    named = extractor if extractor == LITE0 else " ".join(repr(transform).split())[:80]
     note = "; ".join([dataset.note, f"features per example by {named}", *made_with])
     return replace(dataset, train=train, test=test[0] if test else None, note=note)
 

@@ -22,6 +22,7 @@ from reticent.data.features.deskew import Deskew
 from reticent.data.features.frozen import Frozen
 from reticent.data.features.hashing import PAIRS, WORDS, hashes, present
 from reticent.data.features.kept import kept
+from reticent.data.features.patches import RandomPatches
 from reticent.data.features.pretrained import LITE0, efficientnet_lite0
 from reticent.data.features.scattering import Scattering
 from reticent.data.features.threads import threads_inside
@@ -36,10 +37,15 @@ Extractor = Callable[[Tensor], Tensor]
 Progress = Callable[[int, int], None]
 
 _BATCH = 64
-_OURS = Scattering | TwoScales | Whitened
+_OURS = Scattering | TwoScales | Whitened | RandomPatches
 """Known by their settings, and safe to run side by side."""
 NORMALISED = "scattering-normalised"
-WHITENED = {"scattering-whitened": Whitened, "scattering-photos": photographs, "scattering-strokes": writing}
+WHITENED: dict[str, Callable[[tuple[int, int, int]], Extractor]] = {
+    "scattering-whitened": Whitened,
+    "scattering-photos": photographs,
+    "scattering-strokes": writing,
+    "patches": RandomPatches,
+}
 SCALED = (NORMALISED, "scattering-two-scales", *WHITENED)
 """Whose numbers have their sizes already, each image by itself: no released statistics go with them."""
 NAMES = ("scattering", *SCALED, "deskew", LITE0, WORDS, PAIRS, *MEANS)

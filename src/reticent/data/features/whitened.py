@@ -53,13 +53,7 @@ class Whitened:
         numbers: int = 3000,
         synthetic: int = 4000,
     ):
-        if shape[0] not in (1, 3):
-            raise DataError(f"whitened scattering needs images of 1 or 3 colours, not {shape[0]}")
-        if not _SMALLEST <= min(shape[1:]) <= max(shape[1:]) <= _LARGEST:
-            raise DataError(
-                f"whitened scattering needs images of {_SMALLEST} to {_LARGEST} pixels on each side, not {shape[1:]}: "
-                "resize them, or take scattering-normalised"
-            )
+        check_shape("whitened scattering", shape)
         self.shape, self.scales, self.mirror = shape, scales, mirror
         self.like, self.synthetic = like, synthetic
         self._transforms = [Scattering(shape[1:], scales=scale) for scale in scales]
@@ -115,6 +109,17 @@ class Whitened:
             for transform in transforms
         ]
         return [part.reshape(count, colours, part.shape[1] // colours, *part.shape[2:]) for part in parts]
+
+
+def check_shape(features: str, shape: tuple[int, int, int]) -> None:
+    """Refuse images that these features, which are whitened as synthetic images are, cannot be made of."""
+    if shape[0] not in (1, 3):
+        raise DataError(f"{features} needs images of 1 or 3 colours, not {shape[0]}")
+    if not _SMALLEST <= min(shape[1:]) <= max(shape[1:]) <= _LARGEST:
+        raise DataError(
+            f"{features} needs images of {_SMALLEST} to {_LARGEST} pixels on each side, not {shape[1:]}: "
+            "resize them, or take scattering-normalised"
+        )
 
 
 def photographs(shape: tuple[int, int, int]) -> Whitened:

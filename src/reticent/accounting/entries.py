@@ -22,7 +22,7 @@ VERSION = 2
 HEADER = json.dumps({"ledger": VERSION}).encode()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Entry:
     """One line: in which round, the number of the query in it, what was released, and a keyed seal of the answer."""
 

@@ -158,7 +158,7 @@ class LossChange:
     def part(self, drawn: Drawn) -> Tensor:
         """The sum of the changes, and their number."""
         task = self.task  # a mean that is cut is safe whatever one example does to the others
-        changes = loss_changes(task, self.before, drawn, partial(task.loss, task.model))
+        changes = loss_changes(task, self.before, drawn, task.losses_in_company)
         return torch.stack([changes.sum(), torch.tensor(float(len(changes)), dtype=torch.float64)])
 
     def whole(self, total: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 
 from reticent.errors import ModelError, require
+from reticent.gradients import losses_of
 from reticent.gradients.batches import chunks, size
 from reticent.gradients.grouped import rows_each
 from reticent.inside.diagnostics import Diagnostics
@@ -160,4 +161,8 @@ class Task:
     def losses(self, batch: Batch) -> Tensor:
         """The loss of each example, for sums in which it must be its own: gradients are followed, this is checked."""
         parts = chunks(batch, size(batch), max(1, self.together // rows_each(batch)))
-        return torch.cat([self.loss(self.model, part) for part in parts])
+        return torch.cat([self.losses_in_company(part) for part in parts])
+
+    def losses_in_company(self, batch: Batch) -> Tensor:
+        """The same of all at once, for answers that are safe whatever one example does to the others."""
+        return losses_of(self.model, self.loss, batch)

@@ -37,6 +37,8 @@ class Books(Tape):
         self._uses: dict[int, list[Form]] = {}
         self._forms: dict[int, Form] = {}
         self._squares: dict[int, Tensor] = {}
+        self._doubts: dict[int, Tensor] = {}
+        self._finite = False
 
     def tell(self, func: Function, own: Tensor) -> object:
         self.told = True
@@ -85,7 +87,9 @@ class Books(Tape):
         return form.added() if self._grouped else form
 
     def _measure(self, key: int) -> None:
-        self._squares[key], self._forms[key] = self._joined(key).measure()
+        self._squares[key], self._forms[key], doubt = self._joined(key).look()
+        if doubt is not None:
+            self._doubts[key] = doubt
 
     def close(self) -> Tensor:
         """Take what is left, parameters used through other tensors last, and give the norms."""
@@ -96,6 +100,22 @@ class Books(Tape):
                     self._uses.setdefault(id(root), []).append(Pulled(pull, i))
         for key in list(self._uses):
             self._measure(key)
+        return self._settled()
+
+    def _settled(self) -> Tensor:
+        """The norms, all doubts about them read at once, and whether they are finite."""
+        norms, before = self._norms(), dict(self._squares)
+        asked = [doubt.to(norms.dtype) for doubt in (*self._doubts.values(), norms.sum())]
+        *doubts, total = torch.stack(asked).tolist()  # on a device this is to wait
+        for key, doubt in zip(self._doubts, doubts, strict=True):
+            self._squares[key], self._forms[key] = self._forms[key].settled(before[key], doubt)
+        if any(self._squares[key] is not before[key] for key in self._doubts):
+            norms = self._norms()
+            total = float(norms.sum())
+        self._finite = math.isfinite(total)
+        return norms
+
+    def _norms(self) -> Tensor:
         return torch.stack(list(self._squares.values())).sum(0).sqrt()
 
     def burn(self) -> None:
@@ -118,7 +138,7 @@ class Books(Tape):
         self, totals: Mapping[str, Tensor], norms: Tensor, weights: Tensor, parts: Mapping[str, int] | None = None
     ) -> None:
         """Add every parameter's weighted gradients to its total; an example without a finite norm is left out."""
-        good = None if math.isfinite(float(norms.sum())) else norms.isfinite()
+        good = None if self._finite else norms.isfinite()
         if good is not None and not good.any():
             return
         for key, form in self._forms.items():

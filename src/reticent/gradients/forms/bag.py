@@ -34,7 +34,7 @@ class Bag(Form):
 
     def measure(self) -> tuple[Tensor, Form]:
         if self._each_once():
-            return by_product(self.shares, self.gradient)[0], self
+            return by_product(self.shares, self.gradient), self
         return self.lookup().measure()
 
     def add_to(self, total: Tensor, weights: Tensor) -> None:

@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -59,12 +60,28 @@ def shortest(kind: torch.dtype) -> float:
     return math.sqrt(2.0**40 * facts.smallest_normal * facts.eps / 1e-7)
 
 
+class Look(NamedTuple):
+    """Squared norms, the form to keep, and a number to be read before they are believed: a device waits for that."""
+
+    squares: Tensor
+    form: Form
+    doubt: Tensor | None = None
+
+
 class Form(ABC):
     """One parameter's gradient for every example of a micro-batch."""
 
     @abstractmethod
     def measure(self) -> tuple[Tensor, Form]:
         """Give the squared norms and the form that is cheapest to keep until the weights are known."""
+
+    def look(self) -> Look:
+        """Measure without reading a number: `settled` must be told what the doubt says, if there is one."""
+        return Look(*self.measure())
+
+    def settled(self, squares: Tensor, doubt: float) -> tuple[Tensor, Form]:  # noqa: ARG002 - nobody doubts
+        """What `measure` gives, after a look and what its doubt says."""
+        return squares, self
 
     @abstractmethod
     def add_to(self, total: Tensor, weights: Tensor) -> None:

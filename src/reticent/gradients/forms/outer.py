@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from reticent.gradients.forms.dense import Dense, Form, lengths, shortest, squares
+from reticent.gradients.forms.dense import Dense, Form, Look, lengths, shortest, squares
 from reticent.gradients.scratch import empty
 
 # Writing, reading and weighing one entry of a gradient costs about this many multiplications.
@@ -47,15 +47,34 @@ class Outer(Form):
     """No factor of an example is shorter than this, as far as they were measured."""
 
     def measure(self) -> tuple[Tensor, Form]:
+        squared, form, doubt = self.look()
+        return (squared, form) if doubt is None else form.settled(squared, float(doubt))
+
+    def look(self) -> Look:
         positions = self.left.shape[1]
         if positions == 1:
-            squared, least = by_product(self.left, self.right)
-            return squared, replace(self, least=least)
+            one, other = lengths(self.left), lengths(self.right)
+            return Look((one * other).square(), self, torch.minimum(one, other).min())
         n, p, d = len(self.left), self.left.shape[2], self.right.shape[2]
         if n * positions**2 * (p + d) + OVERHEAD < n * TRAFFIC * p * d:
             squared, cancelled = by_gram(self.left, self.right)
-            return squared, replace(self, alone=cancelled) if cancelled.any() else self
-        return self._written().measure()
+            return Look(squared, replace(self, alone=cancelled), cancelled.any())
+        return Look(*self._written().measure())
+
+    def settled(self, squares: Tensor, doubt: float) -> tuple[Tensor, Form]:
+        """The doubt is the shortest factor, or whether positions nearly cancel in any example."""
+        if self.left.shape[1] > 1:
+            return self._written_where_cancelled(squares) if doubt else (squares, replace(self, alone=None))
+        if doubt >= shortest(squares.dtype):
+            return squares, replace(self, least=doubt)
+        return by_product(self.left, self.right), self
+
+    def _written_where_cancelled(self, squared: Tensor) -> tuple[Tensor, Form]:
+        """Rounding would decide there: those few examples are written out, so that no norm comes out too small."""
+        few = self.alone
+        assert few is not None
+        squared = squared.index_put((few,), squares(torch.bmm(self.left[few].mT, self.right[few])))
+        return squared, self
 
     def add_to(self, total: Tensor, weights: Tensor) -> None:
         left, right, narrow = self.left, self.right, self._narrow()
@@ -111,23 +130,18 @@ def _turned(gradients: Tensor) -> Tensor:
     return gradients.mT
 
 
-def by_product(left: Tensor, right: Tensor) -> tuple[Tensor, float]:
+def by_product(left: Tensor, right: Tensor) -> Tensor:
     """Squared norms of outer products; what the squares of one factor have lost is taken again in float64.
 
-    With them comes a length that no factor falls below, or 0 where it cannot be believed.
-
-    >>> by_product(torch.full((1, 1, 4), 1e-23), torch.full((1, 1, 1), 1e19))[0] / 2e-4**2
+    >>> by_product(torch.full((1, 1, 4), 1e-23), torch.full((1, 1, 1), 1e19)) / 2e-4**2
     tensor([1.])
     """
     one, other = lengths(left), lengths(right)
-    squared, least = (one * other).square(), float(torch.minimum(one, other).min())
-    if least >= shortest(one.dtype):
-        return squared, least
-    lost = _lossy(one, other)
+    squared, lost = (one * other).square(), _lossy(one, other)
     if lost.any():
         exact = lengths(left[lost].double()) * lengths(right[lost].double())
         squared[lost] = exact.square().to(squared.dtype)
-    return squared, 0.0
+    return squared
 
 
 def smallest(weights: Tensor) -> float:
@@ -152,15 +166,8 @@ def _vanishing(part: Tensor, weights: Tensor) -> Tensor:
 
 
 def by_gram(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
-    """Squared norms from the inner products between positions, and which examples had to be written out for them.
-
-    Where the positions nearly cancel, rounding would decide: those few examples are written out after all, so that
-    no norm comes out too small.
-    """
+    """Squared norms from the inner products between positions, and where they nearly cancel, or have lost digits."""
     ours, theirs = torch.bmm(left, left.mT), torch.bmm(right, right.mT)
     squared = (ours * theirs).sum((1, 2))
     one, other = (products.diagonal(dim1=1, dim2=2).sqrt() for products in (ours, theirs))
-    cancelled = (squared < CANCELLED * (one * other).sum(1).square()) | _lossy(one, other).any(1)
-    if cancelled.any():
-        squared[cancelled] = squares(torch.bmm(left[cancelled].mT, right[cancelled]))
-    return squared, cancelled
+    return squared, (squared < CANCELLED * (one * other).sum(1).square()) | _lossy(one, other).any(1)

@@ -29,9 +29,10 @@ from reticent.inside.persons import Persons
 from reticent.inside.probe import Opening, Probe
 from reticent.inside.queries import Parted, Query, Undivided, weights_of
 from reticent.inside.randomness import Randomness, torch_seeded
-from reticent.inside.ranks import ALONE, BLOCK, Ranks
+from reticent.inside.ranks import ALONE, Ranks
 from reticent.inside.rounding import slack
 from reticent.inside.sealed import Sealed
+from reticent.inside.seals import Seals
 from reticent.inside.settings import RoundSettings
 from reticent.inside.shares import Shard, Shares, everyones
 from reticent.inside.store import Batch, Device, Store, as_bytes, blank, moved
@@ -65,7 +66,7 @@ class Vault:
         self._divided = divided
         """Whether ranks look at shares of a draw; all at the whole, where they must pass the model together."""
         self._repeated, self._until = self._shares, 0
-        self._randomness = randomness
+        self._randomness, self._seals = randomness, Seals(randomness, ranks)
         self._device, self._guard = device, guard
         self._allowance = allowance
         self._round = self._draws = self._asks = self._noises = self._entries = 0
@@ -262,7 +263,12 @@ class Vault:
             self._bundle.written = True
 
     def _write(self, event: Event, sealed: Sealed) -> None:
-        entry = Entry(self._round, self._entries, event, self._seal(sealed._value))
+        entry = Entry(
+            self._round,
+            self._entries,
+            event,
+            self._seals.of(sealed._value, () if self._bundle is None else self._bundle.context),
+        )
         new = self._ranks.in_turn(lambda: self._recorded(entry))  # on disk before any rank makes noise
         self._entries += 1
         if new:
@@ -276,15 +282,6 @@ class Vault:
                 "nothing was released. Start a new run with a larger budget or more rounds."
             )
         return self.ledger.record(entry)
-
-    def _seal(self, value: Tensor) -> str:
-        """A keyed fingerprint of an answer, with all that what follows depends on; of a long one, block by block."""
-        flat, context = value.detach().reshape(-1), () if self._bundle is None else self._bundle.context
-        parts: list[bytes | memoryview] = [as_bytes(flat)]
-        if len(flat) > BLOCK:
-            made = self._ranks.by_block(len(flat), lambda part: self._randomness.seal(as_bytes(flat[part])).encode())
-            parts = [*made]
-        return self._randomness.seal(*parts, *context)
 
 
 def _refuse_unproved(sealed: Sealed, mechanism: Mechanism, event: Event) -> None:

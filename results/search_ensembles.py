@@ -1,6 +1,6 @@
 """The search for ensembles: `python results/search_ensembles.py` asks whether several models beat one.
 
-Every line is so many linear models on whitened features of Fashion-MNIST, with two seeds: each with its share of the
+Every line is so many linear models on whitened scattering of CIFAR-10, with two seeds: each with its share of the
 budget's mu squared (Gaussian DP), or with all of it and a part of the examples to itself. Their average, which is one
 linear model, is judged on 10,000 training images that no model saw. Each has the rule's own settings for what it has.
 Never test images; search-ensembles.log has what was seen, and what it holds is not tried again.
@@ -33,7 +33,7 @@ def part_of(epsilon: float, models: int) -> float:
 
 def tried(epsilon: float, models: int, shared: str) -> list[float]:
     """The share of images set aside that the average of the models tells right, for each seed."""
-    dataset = examples(Recipe(data="fashion-mnist", features="scattering-whitened", validation=10_000).filled())
+    dataset = examples(Recipe(data="cifar10", features="scattering-photos", validation=10_000).filled())
     assert dataset.test is not None
     each = part_of(epsilon, models) if shared == "budget" and models > 1 else epsilon
     found = []

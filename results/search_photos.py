@@ -28,10 +28,13 @@ DELTA, SEEDS = 1e-5, 2
 BOTH = "scattering-photos|patches"
 TIMES = ("batch_size", "epochs", "lr")
 """What is said of these is so many times the rule's."""
-TRIED: tuple[dict[str, Any], ...] = (
-    {},
+FEATURES: tuple[dict[str, Any], ...] = ({}, {"features": BOTH})
+KERNELS: tuple[dict[str, Any], ...] = ({"kernel": 0.5}, {"kernel": 1.0}, {"kernel": 2.0}, {"kernel": 4.0})
+STEPS: tuple[dict[str, Any], ...] = (
     {"lr": 0.5},
     {"lr": 2.0},
+    {"features": BOTH, "lr": 0.5},
+    {"features": BOTH, "lr": 2.0},
     {"batch_size": 2.0, "epochs": 2.0},
     {"batch_size": 4.0, "epochs": 4.0},
     {"epochs": 2.0, "lr": 0.5},
@@ -41,15 +44,9 @@ TRIED: tuple[dict[str, Any], ...] = (
     {"method": "noise_decay"},
     {"method": "band_mf"},
     {"method": "auto_s"},
-    {"kernel": 0.5},
-    {"kernel": 1.0},
-    {"kernel": 2.0},
-    {"kernel": 4.0},
-    {"features": BOTH},
-    {"features": BOTH, "lr": 0.5},
-    {"features": BOTH, "lr": 2.0},
-    {"features": BOTH, "epochs": 2.0, "lr": 0.5},
 )
+TRIED = {3.0: FEATURES + STEPS + KERNELS, 1.0: FEATURES + KERNELS, 8.0: FEATURES}
+"""What was tried at each epsilon."""
 
 
 def waves(rows: Tensor, width: float, many: int = 4000) -> Tensor:
@@ -79,5 +76,6 @@ def tried(epsilon: float, **other: Any) -> list[float]:
 
 
 if __name__ == "__main__":
-    asked = [(epsilon, other) for epsilon in (3.0, 1.0) for other in TRIED] + [(8.0, {}), (8.0, {"features": BOTH})]
-    search(LOG, ({"epsilon": epsilon, **other} for epsilon, other in asked), tried, digits=4)
+    search(
+        LOG, ({"epsilon": epsilon, **other} for epsilon, others in TRIED.items() for other in others), tried, digits=4
+    )

@@ -76,6 +76,5 @@ def tried(epsilon: float, **other: Any) -> list[float]:
 
 
 if __name__ == "__main__":
-    search(
-        LOG, ({"epsilon": epsilon, **other} for epsilon, others in TRIED.items() for other in others), tried, digits=4
-    )
+    wanted = ({"epsilon": epsilon, **other} for epsilon, others in TRIED.items() for other in others)
+    search(LOG, wanted, tried, digits=4)

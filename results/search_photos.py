@@ -1,8 +1,9 @@
 """The search for how to train on photographs: `python results/search_photos.py` tries it on images set aside.
 
-Every line is one setting on CIFAR-10 with the best features, otherwise than usual in one thing, with two seeds: runs of
-the product on all but 10,000 training images, always the same, which judge them. Never test images; search-photos.log
-has what was seen, and what it holds is not tried again. The features themselves are in search_whitened.py.
+Every line is one setting on CIFAR-10, otherwise than usual in one thing, with two seeds: runs of the product on all but
+10,000 training images, always the same, which judge them. Usual is scattering-photos alone. Never test images;
+search-photos.log has what was seen, and what it holds is not tried again. What the features themselves are made of is
+in search_whitened.py and search_patches.py.
 """
 
 from __future__ import annotations
@@ -24,12 +25,16 @@ from reticent.experiments.training import examples, train
 
 LOG = Path(__file__).with_name("search-photos.log")
 DELTA, SEEDS = 1e-5, 2
+BOTH = "scattering-photos|patches"
 TIMES = ("batch_size", "epochs", "lr")
 """What is said of these is so many times the rule's."""
-TRIED: tuple[dict[str, Any], ...] = (
-    {},
+FEATURES: tuple[dict[str, Any], ...] = ({}, {"features": BOTH})
+KERNELS: tuple[dict[str, Any], ...] = ({"kernel": 0.5}, {"kernel": 1.0}, {"kernel": 2.0}, {"kernel": 4.0})
+STEPS: tuple[dict[str, Any], ...] = (
     {"lr": 0.5},
     {"lr": 2.0},
+    {"features": BOTH, "lr": 0.5},
+    {"features": BOTH, "lr": 2.0},
     {"batch_size": 2.0, "epochs": 2.0},
     {"batch_size": 4.0, "epochs": 4.0},
     {"epochs": 2.0, "lr": 0.5},
@@ -39,11 +44,9 @@ TRIED: tuple[dict[str, Any], ...] = (
     {"method": "noise_decay"},
     {"method": "band_mf"},
     {"method": "auto_s"},
-    {"kernel": 0.5},
-    {"kernel": 1.0},
-    {"kernel": 2.0},
-    {"kernel": 4.0},
 )
+TRIED = {3.0: FEATURES + STEPS + KERNELS, 1.0: FEATURES + KERNELS, 8.0: FEATURES}
+"""What was tried at each epsilon."""
 
 
 def waves(rows: Tensor, width: float, many: int = 4000) -> Tensor:
@@ -56,7 +59,8 @@ def waves(rows: Tensor, width: float, many: int = 4000) -> Tensor:
 
 def tried(epsilon: float, **other: Any) -> list[float]:
     """The share of images set aside that are told right, for each seed."""
-    recipe = Recipe(data="cifar10", epsilon=epsilon, delta=DELTA, validation=10_000).filled()
+    features = other.pop("features", "scattering-photos")
+    recipe = Recipe(data="cifar10", features=features, epsilon=epsilon, delta=DELTA, validation=10_000).filled()
     dataset = examples(recipe)
     if "kernel" in other:
         assert dataset.test is not None
@@ -72,4 +76,5 @@ def tried(epsilon: float, **other: Any) -> list[float]:
 
 
 if __name__ == "__main__":
-    search(LOG, ({"epsilon": epsilon, **other} for epsilon in (3.0, 1.0) for other in TRIED), tried, digits=4)
+    wanted = ({"epsilon": epsilon, **other} for epsilon, others in TRIED.items() for other in others)
+    search(LOG, wanted, tried, digits=4)

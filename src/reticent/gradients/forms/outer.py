@@ -51,7 +51,8 @@ class Outer(Form):
         if positions == 1:
             squared, least = by_product(self.left, self.right)
             return squared, replace(self, least=least)
-        n, p, d = len(self.left), self.left.shape[2], self.right.shape[2]
+        n, _, p = self.left.shape
+        d = self.right.shape[2]
         if n * positions**2 * (p + d) + OVERHEAD < n * TRAFFIC * p * d:
             squared, cancelled = by_gram(self.left, self.right)
             return squared, replace(self, alone=cancelled) if cancelled.any() else self

@@ -30,13 +30,14 @@ def _the_same_as_each_alone(forward: Callable[[nn.Module, Tensor], Tensor], **pa
 def places_of_an_earlier_pass_are_not_used() -> None:
     """The second pass has tokens where the first had examples, in tensors of the same sizes."""
     torch.manual_seed(0)
-    model, x, turned = nn.Linear(4, 4), torch.randn(ROWS, ROWS, 4), False
+    model, x, turned = nn.Linear(4, 4), torch.randn(ROWS, ROWS, 4), [False]
 
     def losses(model: nn.Module, x: Tensor) -> Tensor:
-        y = model(x.transpose(0, 1)).transpose(0, 1) if turned else model(x)
+        y = model(x.transpose(0, 1)).transpose(0, 1) if turned[-1] else model(x)
         return y.square().sum((1, 2))
 
-    for turned in (False, True, False):
+    for now in (False, True, False):
+        turned.append(now)
         norms, _ = norms_and_sum(model, losses, x, lambda norms: (0.5 / norms).clamp(max=1))
         each = [torch.autograd.grad(losses(model, one[None]).sum(), list(model.parameters())) for one in x]
         own = torch.stack([torch.cat([part.flatten() for part in parts]).norm() for parts in each])

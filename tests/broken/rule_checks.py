@@ -27,6 +27,23 @@ def _the_same_as_each_alone(forward: Callable[[nn.Module, Tensor], Tensor], **pa
     torch.testing.assert_close(torch.cat([one.flatten() for one in sums.values()]), total, rtol=1e-4, atol=1e-5)
 
 
+def places_of_an_earlier_pass_are_not_used() -> None:
+    """The second pass has tokens where the first had examples, in tensors of the same sizes."""
+    torch.manual_seed(0)
+    model, x, turned = nn.Linear(4, 4), torch.randn(ROWS, ROWS, 4), [False]
+
+    def losses(model: nn.Module, x: Tensor) -> Tensor:
+        y = model(x.transpose(0, 1)).transpose(0, 1) if turned[-1] else model(x)
+        return y.square().sum((1, 2))
+
+    for now in (False, True, False):
+        turned.append(now)
+        norms, _ = norms_and_sum(model, losses, x, lambda norms: (0.5 / norms).clamp(max=1))
+        each = [torch.autograd.grad(losses(model, one[None]).sum(), list(model.parameters())) for one in x]
+        own = torch.stack([torch.cat([part.flatten() for part in parts]).norm() for parts in each])
+        torch.testing.assert_close(norms, own, rtol=1e-4, atol=1e-5)
+
+
 def a_layer_without_a_proof_is_not_trusted() -> None:
     """Made-up rows lie between 0 and 1 and bring it zeros only; real rows bring more."""
 
@@ -125,6 +142,7 @@ def rows_by_their_rank_at_an_expert_are_seen() -> None:
 
 
 CHECKS: list[Callable[[], None]] = [
+    places_of_an_earlier_pass_are_not_used,
     a_layer_without_a_proof_is_not_trusted,
     who_picks_the_token_of_another_is_seen,
     rows_by_the_place_in_the_batch_are_seen,

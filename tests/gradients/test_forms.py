@@ -26,9 +26,13 @@ def make(kind):
         case "outer, written out":
             return Outer(torch.randn(N, 9, 3, dtype=real), torch.randn(N, 9, 4, dtype=real))
         case "lookup":
-            return Lookup(torch.randint(6, (N, 7)), torch.randn(N, 7, 3, dtype=real), 6)
+            return Lookup(torch.randint(6, (N, 7)), torch.randn(N, 7, 3, dtype=real), 9)
         case "lookup, one word":
-            return Lookup(torch.zeros(N, 7, dtype=torch.int64), torch.randn(N, 7, 3, dtype=real), 6)
+            return Lookup(torch.zeros(N, 7, dtype=torch.int64), torch.randn(N, 7, 3, dtype=real), 9)
+        case "lookup, one position":
+            return Lookup(torch.randint(9, (N, 1)), torch.randn(N, 1, 3, dtype=real), 9)
+        case "lookup, short table":
+            return Lookup(torch.randint(6, (N, 7), dtype=torch.int32), torch.randn(N, 7, 3, dtype=real), 6)
         case "bag":
             index = torch.tensor([[0, 0, 1, 3], [1, 2, 4, 5], [0, 0, 0, 0], [0, 0, 0, 5], [2, 3, 4, 5]])
             shares = torch.where(index == 0, 0, torch.rand(N, 4, dtype=real))
@@ -48,7 +52,8 @@ def make(kind):
 
 KINDS = [
     "dense", "dense, turned", "outer, one position", "outer, Gram", "outer, written out",
-    "lookup", "lookup, one word", "bag", "bag, words repeated", "bag, words repeated around one without a share",
+    "lookup", "lookup, one word", "lookup, one position", "lookup, short table",
+    "bag", "bag, words repeated", "bag, words repeated around one without a share",
     "patches", "stacked",
 ]  # fmt: skip
 

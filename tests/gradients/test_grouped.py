@@ -107,7 +107,8 @@ def test_a_row_without_weight_counts_for_nothing() -> None:
     Outer(torch.randn(4, 3, 5, dtype=torch.float64), torch.randn(4, 3, 2, dtype=torch.float64)),
     Outer(torch.randn(4, 30, 5, dtype=torch.float64), torch.randn(4, 30, 2, dtype=torch.float64)),
     Lookup(torch.randint(6, (4, 9)), torch.randn(4, 9, 3, dtype=torch.float64), 6),
-], ids=["few rows", "many rows", "words"])  # fmt: skip
+    Lookup(torch.randint(6, (4, 9)), torch.randn(4, 9, 3, dtype=torch.float64), 60),
+], ids=["few rows", "many rows", "words", "words of a long table"])  # fmt: skip
 def test_adding_up_first_changes_no_gradient(form: Outer | Lookup) -> None:
     weights = torch.rand(4, dtype=torch.float64)
     for same in (form.added(), form.added().measure()[1]):

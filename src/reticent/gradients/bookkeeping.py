@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
@@ -32,7 +31,7 @@ class Books(Tape):
     def __init__(self, parameters: Mapping[str, nn.Parameter], n: int, plan: SitePlan, *, grouped: bool = False):
         super().__init__(parameters, n, plan)
         self._grouped = grouped
-        self._pending: Counter[int] = Counter()
+        self._pending: dict[int, int] = {}
         self._counted: tuple[int, set[int]] = 0, set()
         self._uses: dict[int, list[Form]] = {}
         self._forms: dict[int, Form] = {}
@@ -54,14 +53,16 @@ class Books(Tape):
 
     def expect(self, values: Iterable[Tensor | None]) -> None:
         """Note that the backward pass will bring one form for each followed value."""
-        self._pending.update(id(value) for value in values if self.follows(value))
+        for value in values:
+            if id(value) in self._names:
+                self._pending[id(value)] = self._pending.get(id(value), 0) + 1
 
     def receive(self, forms: Forms) -> None:
         """Take forms from a rule; a parameter is measured as soon as all its uses are in."""
         for value, form in forms:
-            if self.follows(value):
-                self._uses.setdefault(id(value), []).append(form)
-                self._arrived(id(value))
+            if (key := id(value)) in self._names:
+                self._uses.setdefault(key, []).append(form)
+                self._arrived(key)
 
     def pass_over(self, values: Iterable[Tensor | None]) -> None:
         """Take it that a use of these values adds nothing."""
@@ -70,7 +71,7 @@ class Books(Tape):
                 self._arrived(id(value))
 
     def _arrived(self, key: int) -> None:
-        self._pending[key] -= 1
+        self._pending[key] = self._pending.get(key, 0) - 1
         if not self._pending[key] and key in self._uses and key not in self.roots and key not in self._shared():
             self._measure(key)
 

@@ -27,9 +27,9 @@ class Layout(Enum):
         """
         if place.order is not None:
             return None
+        if place.axis == 0 and place.before == place.after == 1:
+            return cls.FIRST
         match place.axis, place.before, place.after:
-            case 0, 1, 1:
-                return cls.FIRST
             case 1, 1, 1:
                 return cls.SECOND
             case 0, 1, _:

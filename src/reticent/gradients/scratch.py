@@ -55,7 +55,7 @@ def _grown(blocks: list[Tensor], place: int, count: int, like: Tensor) -> Tensor
     if place == len(blocks):
         blocks.append(like.new_empty(count))
     block = blocks[place]
-    if block.numel() < count or block.dtype != like.dtype or block.device != like.device:
+    if block.numel() < count or block.dtype is not like.dtype or block.device != like.device:
         block = blocks[place] = like.new_empty(count)
     return block[:count]
 

@@ -91,6 +91,7 @@ def tapped(value: Tensor, anchor: Tensor, show: Callable[[Tensor], None]) -> Ten
 
 
 _TELLING = {Tensor.item, Tensor.__bool__}
+_LISTS = (list, tuple)
 
 
 class Tape(TorchFunctionMode, ABC):
@@ -152,9 +153,11 @@ class Tape(TorchFunctionMode, ABC):
 
     def plain(self, value: T) -> T:
         """Give a value without its history if it is followed."""
-        if isinstance(value, list | tuple):
+        if isinstance(value, Tensor):
+            return cast(T, value.detach()) if id(value) in self._names else value
+        if isinstance(value, _LISTS):
             return cast(T, type(value)(self.plain(item) for item in value))
-        return cast(T, value.detach()) if isinstance(value, Tensor) and self.follows(value) else value
+        return value
 
     def tap(self, value: Tensor, show: Callable[[Tensor], None]) -> Tensor:
         """Have the gradient of a value shown when the backward pass comes by."""
@@ -163,13 +166,12 @@ class Tape(TorchFunctionMode, ABC):
     def __torch_function__(
         self, func: Function, types: object, args: Args = (), kwargs: Kwargs | None = None
     ) -> object:
-        kwargs = kwargs or {}
         if func in ABOUT_SHAPES:
-            return func(*args, **kwargs)
+            return func(*args, **kwargs) if kwargs else func(*args)
         if func is Tensor.__contains__:
             return self._contains(*args)
         try:
-            return self._seen(func, args, kwargs)
+            return self._seen(func, args, kwargs or {})
         except NoRule as refusal:
             raise self.refuse(refusal) from None
 
@@ -179,20 +181,21 @@ class Tape(TorchFunctionMode, ABC):
         return self.__torch_function__(Tensor.__bool__, (), (self.__torch_function__(torch.any, (), (found,)),))
 
     def _seen(self, func: Function, args: Args, kwargs: Kwargs) -> object:
-        followed = [value for value in _values(args, kwargs) if id(value) in self._names]
+        names = self._names
+        followed = [value for value in _values(args, kwargs) if id(value) in names]
         if func in _TELLING and (own := self.whose.alone(args[0])) is not None:
             return self.tell(func, own)
         try:
             if followed:
                 return self._with_parameters(self._site(func, followed), func, args, kwargs)
-            result = func(*args, **kwargs)
+            result = func(*args, **kwargs) if kwargs else func(*args)
             self.whose.mark(result, self.whose.after(func, args, kwargs, result), args[0] if args else None)
         except NotFollowed as lost:
             raise NoRule(self._site(func, followed), str(lost)) from None
         return result
 
     def _site(self, func: Function, followed: list[object]) -> Site:
-        name = getattr(func, "__name__", str(func))
+        name = getattr(func, "__name__", None) or str(func)
         return name, tuple(self._names[id(value)] for value in followed)
 
     def _with_parameters(self, site: Site, func: Function, args: Args, kwargs: Kwargs) -> object:
@@ -206,9 +209,8 @@ class Tape(TorchFunctionMode, ABC):
             raise NoRule(site, "no rule for this function of parameters and examples")
         layout: Layout | None = Layout.FIRST
         if isinstance(answer, Place):
-            answer = (
-                answer if answer.bound else replace(answer, bound=True)
-            )  # from here on each example has a gradient there
+            if not answer.bound:  # from here on each example has a gradient there
+                answer = replace(answer, bound=True)
             layout = Layout.of(answer) if rule.located else layout
         elif rule.located:
             raise NoRule(site, "what was sorted or packed is used before it is put back")
@@ -267,15 +269,18 @@ class Tape(TorchFunctionMode, ABC):
 
 def _half(args: Args, kwargs: Kwargs) -> bool:
     """Whether a function works in half precision, because it is given it or because autocast makes it."""
-    given = [value for value in _values(args, kwargs) if isinstance(value, Tensor)]
-    return any(torch.is_autocast_enabled(value.device.type) for value in given) or any(
-        value.is_floating_point() and value.element_size() < 4 for value in given
-    )
+    kinds = set()
+    for value in _values(args, kwargs):
+        if isinstance(value, Tensor):
+            if value.element_size() < 4 and value.is_floating_point():
+                return True
+            kinds.add("cpu" if value.is_cpu else value.device.type)
+    return any(map(torch.is_autocast_enabled, kinds))
 
 
 def _values(args: Args, kwargs: Kwargs) -> list[object]:
     values = [*args, *kwargs.values()] if kwargs else list(args)
     for value in args:
-        if isinstance(value, list | tuple):
+        if isinstance(value, _LISTS):
             values += value
     return values

@@ -16,10 +16,32 @@ def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
     >>> list(trainable(nn.Linear(2, 1)))
     ['weight', 'bias']
     """
-    parameters = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+    parameters = _trainable(model)
     if not parameters:
         raise ModelError(f"{type(model).__name__} has no trainable parameter; set requires_grad on those to train")
     return parameters
+
+
+def _trainable(model: nn.Module) -> dict[str, nn.Parameter]:
+    """What `named_parameters` gives, by a walk of our own: torch's hands each name up through all modules above it."""
+    if type(model).named_parameters is not nn.Module.named_parameters:
+        return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+    found: dict[str, nn.Parameter] = {}
+    met: set[int] = set()
+    waiting: list[tuple[str, nn.Module]] = [("", model)]
+    while waiting:
+        prefix, module = waiting.pop()
+        if id(module) in met:
+            continue
+        met.add(id(module))
+        for name, parameter in module._parameters.items():
+            if parameter is not None and parameter.requires_grad and id(parameter) not in met:
+                met.add(id(parameter))
+                found[prefix + name] = parameter
+        if module._modules:
+            children = [(f"{prefix}{name}.", child) for name, child in module._modules.items() if child is not None]
+            waiting += children[::-1]
+    return found
 
 
 def one_per_example(losses: object, n: int) -> Tensor:

@@ -14,6 +14,7 @@ from reticent.gradients.layouts import Layout
 from reticent.gradients.tape import LookedUp, NoRule, Site, SitePlan
 
 T = TypeVar("T")
+_FIRST = Layout.FIRST  # looked up once: an attribute of an enumeration takes longer than the comparison
 Forms: TypeAlias = Iterator[tuple[Tensor | None, Form]]
 
 _SILENT = "its gradients were zero when the model was planned, so that its rule is not proved"
@@ -81,6 +82,9 @@ class Use:
 
     def positions(self, tensor: Tensor, features: int = 1) -> Tensor:
         """View a tensor as [examples, positions, features...], of which the last `features` axes are kept."""
+        shape = tensor.shape
+        if self.layout is _FIRST and len(shape) == features + 2 and shape[0] == self.n:
+            return tensor
         first = self.first(tensor)
         return first.reshape(self.n, -1, *first.shape[first.ndim - features :])
 
@@ -97,14 +101,16 @@ class Use:
         versions = [(tensor, tensor._version) for tensor in saved]
 
         def show(gradient: Tensor) -> None:
-            self._refuse_idle()
+            if self._idle:
+                self._refuse_idle()
             if self._silent:
                 if not _nothing(gradient):
                     raise self.refuse(_SILENT)
                 self._books.pass_over(given)
                 return
-            if any(tensor._version != version for tensor, version in versions):
-                raise self.refuse("its input is changed in place before the gradient is taken")
+            for tensor, version in versions:
+                if tensor._version != version:
+                    raise self.refuse("its input is changed in place before the gradient is taken")
             self._books.receive(forms(gradient))
 
         return self._books.tap(value, show)

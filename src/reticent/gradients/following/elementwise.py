@@ -41,7 +41,8 @@ def _of_type(whose: Whose, args: Args, kwargs: Kwargs, result: object) -> Answer
 @follows(*SEVERAL.split())
 def together(whose: Whose, args: Args, kwargs: Kwargs, _result: object) -> Answer:
     """Broadcast as torch does: the last axes meet."""
-    tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
+    given = (*args, *kwargs.values()) if kwargs else args
+    tensors = [value for value in given if isinstance(value, Tensor)]
     if len(tensors) == 1:
         return whose.of(tensors[0])
     return meeting(whose, tensors)
@@ -50,11 +51,12 @@ def together(whose: Whose, args: Args, kwargs: Kwargs, _result: object) -> Answe
 def meeting(whose: Whose, tensors: list[Tensor]) -> Place | None:
     """The place of what tensors give together, element by element."""
     places = [whose.place(tensor) for tensor in tensors]
-    axes = max(tensor.dim() for tensor in tensors)
+    sizes = [tensor.dim() for tensor in tensors]
+    axes = max(sizes)
     found: Place | None = None
-    for tensor, place in zip(tensors, places, strict=True):
+    for size, place in zip(sizes, places, strict=True):
         if place is not None:
-            found = joined(found, place.moved(place.axis + axes - tensor.dim()))
+            found = joined(found, place if size == axes else place.moved(place.axis + axes - size))
     if found is not None and found.order is not None:
         _refuse_ranks(tensors, places, found.axis - axes)
     return found

@@ -60,10 +60,20 @@ def follows(*names: str, homes: Iterable[object] = HOMES, lone: bool = False) ->
     return register
 
 
+_NUMBERS = {int, float, bool, type(None)}
+
+
+def _others(args: Args, kwargs: Kwargs) -> Args | list[object]:
+    """All that a function was given but the tensor it is about."""
+    if not kwargs:
+        return args[1:]
+    return [*args[1:], *kwargs.values()] if args else list(kwargs.values())[1:]
+
+
 def _lone(follow: Follow) -> Follow:
     def checked(whose: Whose, args: Args, kwargs: Kwargs, result: object) -> Answer:
-        for value in (*args[1:], *kwargs.values()) if args else list(kwargs.values())[1:]:
-            if not isinstance(value, int | float | None) and whose.touched(value):
+        for value in _others(args, kwargs):
+            if type(value) not in _NUMBERS and whose.touched(value):
                 raise NotFollowed("one of its settings belongs to the examples")
         return follow(whose, args, kwargs, result)
 
@@ -73,6 +83,7 @@ def _lone(follow: Follow) -> Follow:
 # On a tensor: the pass it was made in, and where that pass's examples are in it.
 _MARK = "_reticent_whose"
 _NOBODYS = (None, None)
+_LISTS = (list, tuple)
 NOT_PUT_BACK = "rows routed to experts are used before they are put back"
 
 
@@ -103,11 +114,13 @@ class Whose:
                 self.ambient[id(tensor)] = tensor
             return None
         made_in, where = mark
+        if where is None or (made_in is self._pass and type(where) is Place):
+            return where
         if isinstance(where, Lost):
             raise NotFollowed(where.why)
         if isinstance(where, Routed):
             raise NotFollowed(NOT_PUT_BACK)
-        if made_in is self._pass or where is None:
+        if made_in is self._pass:
             return where
         if isinstance(where, Place) and not where.bound:
             return None
@@ -147,7 +160,7 @@ class Whose:
                 if not _fresh(result, args, kwargs):
                     raise
                 return Lost(str(lost), lost.own)
-            if answer is not None and kwargs.get("out") is not None:
+            if kwargs and answer is not None and kwargs.get("out") is not None:
                 raise NotFollowed("the result goes into a tensor given as out=")
             return answer
         if any(self.touched(value) for value in (*args, *kwargs.values())):
@@ -164,7 +177,7 @@ class Whose:
             yield self.of(value)
         elif isinstance(value, dict):
             yield from self.all_in(list(value.values()))
-        elif isinstance(value, list | tuple):
+        elif isinstance(value, _LISTS):
             for item in value:
                 yield from self.all_in(item)
 
@@ -176,11 +189,12 @@ class Whose:
                 self._refuse_filling(result, answer)
             elif answer is None:
                 setattr(result, _MARK, _NOBODYS)
+            elif isinstance(answer, Place):
+                self._refuse_misfit(result, answer)
+                setattr(result, _MARK, (self._pass, answer))
             else:
-                if isinstance(answer, Place):
-                    self._refuse_misfit(result, answer)
                 self.give(result, answer)
-        elif isinstance(result, list | tuple):
+        elif isinstance(result, _LISTS):
             each = answer.places if isinstance(answer, Each) else (answer,) * len(result)
             for item, where in zip(result, each, strict=True):
                 self.mark(item, where, target)
@@ -188,7 +202,8 @@ class Whose:
             raise NotFollowed("values of the examples are read, and what the model does may depend on them")
 
     def _refuse_misfit(self, result: Tensor, place: Place) -> None:
-        if result.dim() <= place.axis or result.shape[place.axis] != place.size(self.n):
+        shape, axis = result.shape, place.axis
+        if len(shape) <= axis or shape[axis] != place.before * self.n * place.after:
             raise NotFollowed("the examples are not where they should be")
 
     def _refuse_filling(self, target: Tensor, answer: Where) -> None:

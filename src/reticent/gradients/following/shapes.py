@@ -22,6 +22,8 @@ def numbers(value: object) -> list[int]:
 
 def one_axis(value: object, dimensions: int) -> int:
     """An axis counted from the front."""
+    if type(value) is int:
+        return value % max(dimensions, 1)
     [axis] = numbers(value)
     return axis % max(dimensions, 1)
 
@@ -38,12 +40,12 @@ def _turned(place: Place | None, order: Sequence[int]) -> Place | None:
 @follows("transpose", "swapaxes", "swapdims", lone=True)
 def _transpose(whose: Whose, args: Args, kwargs: Kwargs, _result: object) -> Answer:
     tensor = first(args, kwargs)
-    one = given(args, kwargs, 1, "dim0", kwargs.get("axis0"))
-    other = given(args, kwargs, 2, "dim1", kwargs.get("axis1"))
-    order = list(range(tensor.dim()))
-    a, b = one_axis(one, tensor.dim()), one_axis(other, tensor.dim())
-    order[a], order[b] = b, a
-    return _turned(whose.place(tensor), order)
+    place, dimensions = whose.place(tensor), tensor.dim()
+    one = one_axis(given(args, kwargs, 1, "dim0", kwargs.get("axis0")), dimensions)
+    other = one_axis(given(args, kwargs, 2, "dim1", kwargs.get("axis1")), dimensions)
+    if place is None or place.axis not in (one, other):
+        return place
+    return place.moved(other if place.axis == one else one)
 
 
 @follows("t", "adjoint", lone=True)

@@ -21,13 +21,18 @@ def squares(gradients: Tensor) -> Tensor:
     return lengths(gradients).square()
 
 
+def rows(gradients: Tensor) -> Tensor:
+    """Give each gradient as one row."""
+    return gradients if gradients.dim() == 2 else gradients.reshape(gradients.shape[0], -1)
+
+
 def lengths(gradients: Tensor) -> Tensor:
     """Give the norm of each row, in float32 or better.
 
     >>> lengths(torch.tensor([[3.0, 4.0], [0.0, 2.0]]))
     tensor([5., 2.])
     """
-    flat = gradients.reshape(len(gradients), -1)
+    flat = rows(gradients)
     if flat.dtype in (torch.float16, torch.bfloat16):
         flat = flat.float()
     norms: Tensor = torch.linalg.vector_norm(flat, dim=1)
@@ -132,10 +137,10 @@ class Dense(Form):
         return squares(self.gradients), self
 
     def add_to(self, total: Tensor, weights: Tensor) -> None:
-        flat = self.gradients.reshape(len(self.gradients), -1)
+        flat = rows(self.gradients)
         weights = weights.to(flat.dtype)
         if self.shaped is None and total.is_contiguous() and total.dtype == flat.dtype:
-            total.view(-1).addmv_(flat.T, weights)
+            (total if total.dim() == 1 else total.view(-1)).addmv_(flat.mT, weights)
             return
         summed = (weights @ flat).view(1, *self.gradients.shape[1:])
         total += summed[0] if self.shaped is None else self.shaped(summed)[0]

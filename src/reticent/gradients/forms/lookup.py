@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-from reticent.gradients.forms.dense import Form
+from reticent.gradients.forms.dense import Dense, Form, squares
 from reticent.gradients.scratch import empty
 
 
@@ -16,11 +17,12 @@ from reticent.gradients.scratch import empty
 class Lookup(Form):
     """Gradient i is `rows[i, t]` added to row `index[i, t]` of a table, for every position t.
 
-    >>> index, rows = torch.tensor([[0, 0], [0, 1]]), torch.ones(2, 2, 1)
+    >>> index, rows = torch.tensor([[0, 0], [0, 1]]), torch.tensor([[[1.0], [1.0]], [[3.0], [4.0]]])
     >>> form, total = Lookup(index, rows, size=2), torch.zeros(2, 1)
     >>> form.add_to(total, torch.tensor([1.0, 10.0]))
     >>> form.measure()[0], total
-    (tensor([4., 2.]), tensor([[12.], [10.]]))
+    (tensor([ 4., 25.]), tensor([[32.],
+            [40.]]))
     """
 
     index: Tensor
@@ -29,37 +31,34 @@ class Lookup(Form):
 
     def measure(self) -> tuple[Tensor, Form]:
         """Add the rows of equal tokens within an example, then take norms; no positions are compared in pairs."""
-        _, starts, sums = self._sums()
-        owner = torch.arange(len(starts), device=self.index.device)[:, None].expand_as(starts)[starts]
-        squares = torch.linalg.vector_norm(sums, dim=1).square()
-        return self.rows.new_zeros(len(starts)).index_add_(0, owner, squares), self
+        positions = self.index.shape[1]
+        if self.size <= positions:  # written out it is no longer than what was looked up
+            return Dense(self.dense()).measure()
+        return squares(self._added(self._ranks()[1], positions)), self
 
-    def _sums(self) -> tuple[Tensor, Tensor, Tensor]:
-        """The tokens of each example in order, where another token starts, and the sum of rows for each start."""
-        n, positions = self.index.shape
-        order = self.index.sort(dim=1)
-        starts = torch.ones_like(self.index, dtype=torch.bool)
-        starts[:, 1:] = order.values[:, 1:] != order.values[:, :-1]
-        segment = (starts.flatten().cumsum(0) - 1).view(n, positions)
-        belongs = torch.empty_like(segment).scatter_(1, order.indices, segment)
-        rows = self.rows.flatten(0, 1)
-        sums = empty((int(segment[-1, -1]) + 1, rows.shape[1]), rows).zero_().index_add_(0, belongs.flatten(), rows)
-        return order.values, starts, sums
+    def _ranks(self) -> tuple[Tensor, Tensor]:
+        """The different tokens of each example in order, then zeros; and the place of each position's among them."""
+        tokens, places = self.index.sort(dim=1)
+        rank = functional.pad((tokens[:, 1:] != tokens[:, :-1]).cumsum(1), (1, 0))
+        return torch.zeros_like(tokens).scatter_(1, rank, tokens), torch.empty_like(rank).scatter_(1, places, rank)
+
+    def _added(self, slots: Tensor, room: int) -> Tensor:
+        """Add each row to a slot of its example, of which there are so many."""
+        n, _, width = self.rows.shape
+        slots = (slots + torch.arange(0, n * room, room, device=slots.device)[:, None]).flatten()
+        sums = empty((n * room, width), self.rows).zero_()
+        return sums.index_add_(0, slots, self.rows.flatten(0, 1)).view(n, room, width)
 
     def add_to(self, total: Tensor, weights: Tensor) -> None:
         scaled = self.rows * weights.to(self.rows.dtype)[:, None, None]
         total.index_add_(0, self.index.flatten(), scaled.flatten(0, 1))
 
     def dense(self) -> Tensor:
-        n, _, width = self.rows.shape
-        table = self.rows.new_zeros(n, self.size, width)
-        return table.scatter_add_(1, self.index[..., None].expand_as(self.rows), self.rows)
+        return self._added(self.index, self.size)
 
     def added(self) -> Form:
-        tokens, starts, sums = self._sums()
-        rows = torch.zeros_like(self.rows)
-        rows[starts] = sums
-        return Lookup(tokens, rows, self.size)
+        tokens, ranks = self._ranks()
+        return Lookup(tokens, self._added(ranks, self.index.shape[1]), self.size)
 
     def keep(self, rows: Tensor) -> Form:
         return Lookup(self.index[rows], self.rows[rows], self.size)

@@ -55,7 +55,8 @@ class Outer(Form):
         if positions == 1:
             one, other = lengths(self.left), lengths(self.right)
             return Look((one * other).square(), self, torch.minimum(one, other).min())
-        n, p, d = len(self.left), self.left.shape[2], self.right.shape[2]
+        n, _, p = self.left.shape
+        d = self.right.shape[2]
         if n * positions**2 * (p + d) + OVERHEAD < n * TRAFFIC * p * d:
             squared, cancelled = by_gram(self.left, self.right)
             return Look(squared, replace(self, alone=cancelled), cancelled.any())

@@ -33,6 +33,14 @@ def test_rows_have_the_same_length_and_depend_on_one_image_each(cache, images):
     assert torch.isfinite(blank).all()
 
 
+def test_images_of_another_shape_are_refused_and_no_images_have_no_rows(cache):
+    transform = RandomPatches((3, 16, 16), **SMALL)
+    for shape in [(2, 3, 20, 20), (2, 3, 16, 20), (2, 1, 16, 16), (3, 16, 16)]:
+        with pytest.raises(DataError, match="expected images"):
+            transform(torch.rand(shape))
+    assert transform(torch.rand(0, 3, 16, 16)).shape == (0, 40)
+
+
 def test_a_mirror_image_has_the_same_features_where_that_is_asked_for(cache, images):
     alike, apart = (RandomPatches((3, 16, 16), **SMALL, mirror=mirror) for mirror in (True, False))
     torch.testing.assert_close(alike(images.flip(3)), alike(images), rtol=0, atol=1e-3)

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from reticent.gradients import losses_of
+from reticent.gradients import losses_are_own, losses_of
 from reticent.gradients.images import ChannelsLast
 
 
@@ -38,6 +38,34 @@ def test_losses_are_those_of_the_usual_layout_and_views_get_it(views):
         found = losses_of(model, loss, batch)
     assert model.last[-1] is not views, "a model that takes views of its images has them as usual"
     torch.testing.assert_close(found, usual, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("trained", [False, True])
+def test_a_view_of_what_is_not_trained_is_taken_as_usual(trained):
+    """In gradients such a convolution stays as it was: only a pass without them tells that its images are viewed."""
+    first, last = nn.Conv2d(3, 4, 3), nn.Conv2d(4, 5, 3, stride=2)
+
+    class Frozen(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.last, self.out = first.requires_grad_(False), last.requires_grad_(trained), nn.Linear(9, 3)
+
+        def forward(self, x):
+            x = self.first(x)
+            return self.out(self.last(x.view(len(x), -1).view(x.shape)).mean(1).flatten(1))
+
+    model, batch = Frozen(), (torch.randn(5, 3, 9, 9), torch.tensor([0, 1, 2, 0, 1]))
+    usual = loss(model, batch)
+    with torch.no_grad():
+        torch.testing.assert_close(losses_of(model, loss, batch), usual, rtol=0, atol=1e-5)
+
+
+def test_a_second_look_is_at_losses_as_they_are_answered():
+    model, batch = Seen(views=False), (torch.randn(5, 3, 9, 9), torch.tensor([0, 1, 2, 0, 1]))
+    losses_of(model, loss, batch)  # planned
+    model.last.clear()
+    assert losses_are_own(model, loss, batch, torch.tensor([0, 3]))
+    assert model.last == [True] * 3
 
 
 def test_gradients_pass_through_convolutions_with_channels_last():

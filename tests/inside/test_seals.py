@@ -40,6 +40,20 @@ def test_any_other_bit_is_another_seal(there, kind):
     assert seal(value.clone()) == seal(value)
 
 
+@pytest.mark.parametrize("before", [torch.float32, torch.float64])
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+def test_every_number_is_sealed_after_answers_of_another_type(there, before, kind):
+    made, value = Seals(Randomness.from_seed(7), ALONE), torch.randn(3 * BLOCK + 5, dtype=kind)
+    made.of(torch.randn(BLOCK + 1, dtype=before))
+    found = {made.of(value)}
+    for place in (0, BLOCK, 2 * BLOCK, 3 * BLOCK, 3 * BLOCK + 4):
+        other = value.clone()
+        other[place] += 1
+        found.add(made.of(other))
+    assert len(found) == 6
+    assert made.of(value) == seal(value), "whatever was sealed before"
+
+
 def test_a_digest_is_the_upper_half_of_sums_modulo_two_to_the_64(there):
     """The same by Python's own integers, for one block."""
     value = torch.randn(BLOCK)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reticent.gradients.checking import check
 from reticent.gradients.engine import norms, norms_and_sum
-from reticent.gradients.images import losses_of
+from reticent.gradients.losses_alone import losses_of
 from reticent.gradients.second_look import gradients_are_own, losses_are_own, must_not_be_released
 
 __all__ = [

@@ -15,6 +15,7 @@ from reticent.errors import ModelError
 from reticent.gradients.batches import Batch, size, tensors
 from reticent.gradients.bookkeeping import books_of
 from reticent.gradients.grouped import GroupedLoss
+from reticent.gradients.images import ChannelsLast
 from reticent.gradients.probes import probes
 from reticent.gradients.proving import other_weights, prove
 from reticent.gradients.randomness import undisturbed, undo_attempt
@@ -159,10 +160,13 @@ def _with_channels_last(task: LossTask, rows: Batch, plan: SitePlan) -> SitePlan
     better = replace(plan, channels_last=True)
     try:
         with books_of(task, rows, better):
-            return better
+            plan = better
+        with torch.no_grad(), ChannelsLast():  # what is not trained gives images so here, but not above
+            task.losses(rows)
     except RuntimeError:
         undo_attempt()
         return plan
+    return replace(plan, losses_channels_last=True)
 
 
 def _examples_at_once(task: LossTask, rows: Batch, plan: SitePlan) -> int:

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from reticent.errors import ModelError
 from reticent.gradients.batches import Batch, PerExampleLoss, chosen, chunks, size
 from reticent.gradients.bookkeeping import books_of
+from reticent.gradients.losses_alone import as_in_gradients
 from reticent.gradients.mixing import losses_differ, without_chance
 from reticent.gradients.planning import plan_of
 from reticent.gradients.randomness import undisturbed, undo_attempt
@@ -65,7 +66,8 @@ def losses_are_own(model: nn.Module, per_example_loss: PerExampleLoss, batch: Ba
     False
     """
     task = LossTask.of(model, per_example_loss)
-    with undisturbed(model), torch.no_grad(), without_chance():
+    layout = as_in_gradients(model, per_example_loss, batch)  # what is looked at is what answers are made of
+    with undisturbed(model), torch.no_grad(), without_chance(), layout:
         rng = torch.get_rng_state()
         together = task.losses(batch)
         if not torch.equal(rng, torch.get_rng_state()):

@@ -57,6 +57,8 @@ class SitePlan:
     spared: bool = False
     """Whether the model asks for parts of it to be calculated again instead of kept."""
     channels_last: bool = False
+    losses_channels_last: bool = False
+    """Whether losses alone may have all images so: then convolutions that are not trained give them so, too."""
     at_once: int = 1
     scratch: Scratch = field(default_factory=Scratch)
     hopeless: set[str] = field(default_factory=set)

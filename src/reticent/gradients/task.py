@@ -24,8 +24,8 @@ def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
 
 def _trainable(model: nn.Module) -> dict[str, nn.Parameter]:
     """What `named_parameters` gives, by a walk of our own: torch's hands each name up through all modules above it."""
-    if type(model).named_parameters is not nn.Module.named_parameters:
-        return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+    if not all(_torchs(model, name) for name in ("named_parameters", "_named_members")):
+        return _said(model)
     found: dict[str, nn.Parameter] = {}
     met: set[int] = set()
     waiting: list[tuple[str, nn.Module]] = [("", model)]
@@ -33,6 +33,8 @@ def _trainable(model: nn.Module) -> dict[str, nn.Parameter]:
         prefix, module = waiting.pop()
         if id(module) in met:
             continue
+        if not _torchs(module, "named_modules"):
+            return _said(model)
         met.add(id(module))
         for name, parameter in module._parameters.items():
             if parameter is not None and parameter.requires_grad and id(parameter) not in met:
@@ -42,6 +44,15 @@ def _trainable(model: nn.Module) -> dict[str, nn.Parameter]:
             children = [(f"{prefix}{name}.", child) for name, child in module._modules.items() if child is not None]
             waiting += children[::-1]
     return found
+
+
+def _torchs(module: nn.Module, method: str) -> bool:
+    """Whether a method of a module is what torch gives it, not one of its own."""
+    return getattr(type(module), method) is getattr(nn.Module, method) and method not in module.__dict__
+
+
+def _said(model: nn.Module) -> dict[str, nn.Parameter]:
+    return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
 
 
 def one_per_example(losses: object, n: int) -> Tensor:

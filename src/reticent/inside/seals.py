@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
 from reticent.inside.digests import BYTES, Digests
@@ -18,7 +19,7 @@ class Seals:
 
     def __init__(self, randomness: Randomness, ranks: Ranks):
         self._randomness, self._ranks = randomness, ranks
-        self._digests: Digests | None = None
+        self._digests: dict[tuple[int, torch.device], Digests] = {}
 
     def of(self, value: Tensor, context: Sequence[bytes | memoryview] = ()) -> str:
         """The seal of an answer, with all that what follows depends on; of a long one, block by block."""
@@ -30,10 +31,11 @@ class Seals:
         """What is sealed of each block, by the rank that holds it."""
         if not made_there(flat.device):
             return self._ranks.by_block(len(flat), lambda part: self._randomness.seal(as_bytes(flat[part])).encode())
-        if self._digests is None:
-            self._digests = Digests(self._randomness.at("digests").key(), flat)
+        kind = flat.element_size(), flat.device  # a wider type has more words in a block
+        if kind not in self._digests:
+            self._digests[kind] = Digests(self._randomness.at("digests").key(), flat)
         here = self._ranks.mine(len(flat))
-        own = self._digests.of(flat[here])
+        own = self._digests[kind].of(flat[here])
         return self._ranks.by_block(
             len(flat), lambda part: own[(part.start - here.start) // BLOCK] if part.stop else bytes(BYTES)
         )

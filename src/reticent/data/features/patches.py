@@ -20,6 +20,7 @@ from reticent.data.features.leaves import dead_leaves
 from reticent.data.features.threads import threads_inside
 from reticent.data.features.whitened import check_shape, whitening
 from reticent.data.loading.arrays import Array, fingerprint
+from reticent.errors import DataError
 
 _FLAT = 0.01  # of the range of an image: what varies less is not blown up
 _FLOOR = 0.01  # added to the variances of even patches, which are 1 on average
@@ -70,6 +71,8 @@ class RandomPatches:
     @torch.no_grad()
     def __call__(self, images: Tensor) -> Tensor:
         """Features of a batch of images (N, C, H, W), values cut to 0 to 1, each image by itself."""
+        if images.shape[1:] != self.shape:  # quarters of any image could be averaged, and mean something else
+            raise DataError(f"expected images (N, {', '.join(map(str, self.shape))}), got {tuple(images.shape)}")
         parts = torch.split(images.clamp(0, 1).to(self._middle.dtype), _TOGETHER)
         rows = [(self._in_common(some, self._middle, self._filters) - self._usual) @ self._whiten for some in parts]
         return LENGTH * functional.normalize(torch.cat(rows), dim=1)
@@ -111,7 +114,7 @@ class RandomPatches:
         """What patches have in common with filters and their negatives: roots of averages over quarters, (N, all)."""
         found = (_even(functional.unfold(images, self.side).transpose(1, 2)) - middle) @ filters
         both = torch.cat([found - self.threshold, -found - self.threshold], 2).relu_()
-        places = both.transpose(1, 2).view(len(images), -1, *(side - self.side + 1 for side in images.shape[2:]))
+        places = both.transpose(1, 2).view(*both.shape[::2], *(side - self.side + 1 for side in images.shape[2:]))
         return functional.adaptive_avg_pool2d(places, math.isqrt(_QUARTERS)).flatten(1).sqrt_()
 
 

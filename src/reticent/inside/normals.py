@@ -64,7 +64,7 @@ def _radii(words: NDArray[np.int64], spare: NDArray[np.uint64], spread: float, o
     kept = torch.from_numpy(out)
     torch.log(kept, out=kept)
     out *= -2 * spread * spread
-    np.sqrt(out, out=out)  # a third quicker than torch's, and rounded as exactly
+    np.sqrt(out, out=out)  # exactly rounded, and a third quicker than torch's
 
 
 def _pairs(size: int) -> int:

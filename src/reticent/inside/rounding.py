@@ -62,8 +62,11 @@ class Running:
         self._begun = True
 
     def sum(self) -> Tensor:
-        """All of it, in the parameters' type."""
-        return self._part if self._total is None else (self._total + self._part).to(self._part.dtype)
+        """All of it, in the parameters' type; nothing can be added any more, and a long sum is not copied."""
+        if self._total is not None:
+            self._part.copy_(self._total.add_(self._part))
+            self._total = None
+        return self._part
 
 
 def at_once(examples: int, limit: int | None, rows: int = 1) -> int | None:

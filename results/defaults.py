@@ -37,7 +37,9 @@ CELLS = {
     "digits": Cell(Recipe(data="digits", epsilon=3.0), 287),
     "location30": Cell(Recipe(data="location30", epsilon=3.0, whiten=0.0), 801),
     "mnist": Cell(Recipe(data="mnist", epsilon=3.0), 10_000, (0.5, 1.0, 2.0), (1.0,)),
-    "fashion-mnist": Cell(Recipe(data="fashion-mnist", epsilon=3.0, whiten=0.0), 10_000, (0.5, 1.0, 2.0), (1.0,)),
+    "fashion-mnist": Cell(
+        Recipe(data="fashion-mnist", features="scattering-whitened", epsilon=3.0), 10_000, (0.5, 1.0, 2.0), (1.0,)
+    ),
     "imdb": Cell(Recipe(data="imdb", epsilon=3.0, statistics_noise=0.0), 5000, (0.5, 1.0, 2.0), (1.0,)),
 }
 

@@ -22,6 +22,8 @@ from reticent.experiments.training import examples, train
 LOG = Path(__file__).with_name("search-moments.log")
 DELTA = 1e-5
 DATA = ("mnist", "fashion-mnist", "cifar10")
+FEATURES = {"fashion-mnist": "scattering-whitened", "cifar10": "scattering-photos"}
+"""What the presets had then, where they have patches as well by now."""
 TRIED: tuple[tuple[float | None, float], ...] = ((None, 1.0), (0.25, 1.0), (0.25, 0.4))
 """Which share of the budget's mu the second moments take, and of the rule's step."""
 
@@ -37,7 +39,8 @@ def wanted() -> Iterator[dict[str, object]]:
 def tried(data: str, epsilon: float, share: float | None, step: float) -> float:
     """The share of images set aside that are told right."""
     noise = 0.0 if share is None else noise_of(share, epsilon, DELTA)  # 0: none, though the preset has it
-    recipe = Recipe(data=data, epsilon=epsilon, delta=DELTA, whiten=noise, validation=10_000, seed=0)
+    features = FEATURES.get(data)
+    recipe = Recipe(data=data, features=features, epsilon=epsilon, delta=DELTA, whiten=noise, validation=10_000, seed=0)
     rule = settled(recipe.filled(), examples(recipe.filled()))
     accuracy = train(replace(recipe, lr=step * (rule.lr or 0.0), average_last=rule.average_last)).accuracy
     assert accuracy is not None

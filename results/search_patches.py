@@ -15,7 +15,7 @@ import torch
 from search_whitened import JUDGE, LEARN, accuracy
 from searching import search
 
-from reticent import data
+from reticent.data import extract, load
 from reticent.data.features.beside import LENGTH, joined_rows
 from reticent.data.features.patches import RandomPatches
 
@@ -31,16 +31,34 @@ TRIED: tuple[dict[str, Any], ...] = (
     {"scattering": True, "filters": 400, "mirror": False},
     {"scattering": True, "filters": 400, "threshold": 2.0},
     {"scattering": True, "filters": 800},
+    {"data": "fashion-mnist", "scattering": True},
+    {"data": "fashion-mnist", "scattering": True, "filters": 400, "mirror": False},
+    {"data": "fashion-mnist", "scattering": False, "filters": 400, "mirror": False},
+    {"data": "fashion-mnist", "scattering": True, "filters": 400, "mirror": False, "numbers": 1000},
+    {"data": "fashion-mnist", "scattering": True, "filters": 400},
+    {"data": "fashion-mnist", "scattering": True, "filters": 400, "numbers": 1000},
+    {"data": "fashion-mnist", "scattering": False, "filters": 400},
+    {"data": "mnist", "scattering": True},
+    {"data": "mnist", "scattering": True, "filters": 400, "mirror": False},
+    {"data": "mnist", "scattering": False, "filters": 400, "mirror": False},
 )
+SCATTERING = {
+    "cifar10": "scattering-photos",
+    "fashion-mnist": "scattering-whitened",
+    "mnist": "deskew+scattering-strokes",
+}
+"""What patches stand beside; digits are straightened for both."""
 
 
-def tried(scattering: bool, **patches: Any) -> list[float]:
+def tried(scattering: bool, data: str = "cifar10", **patches: Any) -> list[float]:
     """The share of images set aside that are told right, by each third."""
-    whole = data.load("cifar10")
+    whole = load(data)
     order = torch.randperm(len(whole.train), generator=torch.Generator().manual_seed(0))[: LEARN + JUDGE]
     some = replace(whole, train=whole.train.take(order), test=None)
-    features = [RandomPatches((3, 32, 32), **patches)] if patches else []
-    rows = [data.extract(some, one).train.x for one in ["scattering-photos"] * scattering + features]
+    rows = [extract(some, SCATTERING[data]).train.x] if scattering else []
+    if patches:
+        images = extract(some, "deskew") if data == "mnist" else some
+        rows.append(extract(images, RandomPatches(tuple(images.train.x.shape[1:]), **patches)).train.x)
     x, y = joined_rows(rows) / LENGTH, some.train.y
     found = []
     for start in range(0, len(x), JUDGE):

@@ -118,7 +118,11 @@ def test_networks_that_cannot_take_places_are_refused():
 
 
 def test_images_have_features_unless_a_network_or_views_are_named():
-    for name, features in (("mnist", "deskew+scattering-strokes"), ("cifar10", "scattering-photos|patches")):
+    for name, features in (
+        ("mnist", "deskew+scattering-strokes"),
+        ("fashion-mnist", "scattering-whitened|patches-1000"),
+        ("cifar10", "scattering-photos|patches"),
+    ):
         ours = Recipe(data=name).filled()
         assert (ours.features, ours.model) == (features, "linear")
         theirs = Recipe(data=name, model="cnn").filled()

@@ -4,10 +4,12 @@ import pytest
 import torch
 
 from reticent import data
+from reticent.data.features import patches
 from reticent.data.features.leaves import dead_leaves
 from reticent.data.features.patches import RandomPatches
 from reticent.data.features.threads import threads_inside
 from reticent.errors import DataError
+from reticent.models.whitening import MOST_WIDE
 
 SMALL = {"filters": 30, "numbers": 40, "synthetic": 120}
 
@@ -96,6 +98,18 @@ def test_patches_by_name_stand_beside_scattering(cache, monkeypatch, images):
     torch.testing.assert_close(found.train.x.norm(dim=1), torch.full((30,), 8.0))
     alone = RandomPatches((3, 16, 16), **SMALL)(images)
     torch.testing.assert_close(found.train.x[:, -40:], alone / 2**0.5, rtol=0, atol=1e-4)
+
+
+def test_fewer_numbers_are_the_first_of_all(cache, monkeypatch, images):
+    """Those that vary most; beside 3,000 of scattering they are no more than second moments are released of."""
+    most, all_of_them = (RandomPatches((3, 16, 16), **SMALL | {"numbers": many}) for many in (25, 40))
+    first = torch.nn.functional.normalize(all_of_them(images)[:, :25], dim=1)
+    torch.testing.assert_close(most(images), 8 * first, rtol=0, atol=1e-4)
+    asked = []
+    monkeypatch.setattr(patches, "RandomPatches", lambda shape, **said: asked.append((shape, said)))
+    data.features.extractors.WHITENED["patches-1000"]((1, 28, 28))
+    assert asked == [((1, 28, 28), {"numbers": 1000})]
+    assert MOST_WIDE >= 3000 + 1000
 
 
 @pytest.mark.parametrize("shape", [(2, 32, 32), (3, 8, 32), (3, 32, 65)])

@@ -22,7 +22,7 @@ from reticent.data.features.deskew import Deskew
 from reticent.data.features.frozen import Frozen
 from reticent.data.features.hashing import PAIRS, WORDS, hashes, present
 from reticent.data.features.kept import kept
-from reticent.data.features.patches import RandomPatches
+from reticent.data.features.patches import RandomPatches, few
 from reticent.data.features.pretrained import LITE0, efficientnet_lite0
 from reticent.data.features.scattering import Scattering
 from reticent.data.features.threads import threads_inside
@@ -45,6 +45,7 @@ WHITENED: dict[str, Callable[[tuple[int, int, int]], Extractor]] = {
     "scattering-photos": photographs,
     "scattering-strokes": writing,
     "patches": RandomPatches,
+    "patches-1000": few,
 }
 SCALED = (NORMALISED, "scattering-two-scales", *WHITENED)
 """Whose numbers have their sizes already, each image by itself: no released statistics go with them."""

@@ -118,6 +118,11 @@ class RandomPatches:
         return functional.adaptive_avg_pool2d(places, math.isqrt(_QUARTERS)).flatten(1).sqrt_()
 
 
+def few(shape: tuple[int, int, int]) -> RandomPatches:
+    """The 1,000 numbers that vary most: beside 3,000 others they are few enough for second moments to whiten by."""
+    return RandomPatches(shape, numbers=1000)
+
+
 def _even(patches: Tensor) -> Tensor:
     """Without the mean of each, and scaled by how much it varies."""
     centred = patches - patches.mean(-1, keepdim=True)

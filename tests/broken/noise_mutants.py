@@ -139,7 +139,12 @@ def rounding_in_float32_forgotten(_right: Any) -> Any:
 
 @mutant(outer, "by_product", checks.short_factors_are_measured)
 def norms_as_products_of_squares(_right: Any) -> Any:
-    return lambda left, right: (outer.squares(left) * outer.squares(right), 0.0)
+    return lambda left, right: outer.squares(left) * outer.squares(right)
+
+
+@mutant(outer.Outer, "settled", checks.short_factors_are_measured)
+def doubts_about_norms_are_not_read(_right: Any) -> Any:
+    return lambda self, squares, _doubt: (squares, self)
 
 
 @mutant(outer, "_lossy", checks.short_factors_are_measured)

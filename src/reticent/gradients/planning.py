@@ -19,6 +19,7 @@ from reticent.gradients.images import ChannelsLast
 from reticent.gradients.probes import probes
 from reticent.gradients.proving import other_weights, prove
 from reticent.gradients.randomness import undisturbed, undo_attempt
+from reticent.gradients.recomputing import nothing_recomputed
 from reticent.gradients.scratch import give_back_freed_pages, keep_freed_pages
 from reticent.gradients.survey import Unseen, surveyed
 from reticent.gradients.tape import NoRule, SitePlan
@@ -161,7 +162,8 @@ def _with_channels_last(task: LossTask, rows: Batch, plan: SitePlan) -> SitePlan
     try:
         with books_of(task, rows, better):
             plan = better
-        with torch.no_grad(), ChannelsLast():  # what is not trained gives images so here, but not above
+        # What is not trained gives images so here, but not above.
+        with torch.no_grad(), nothing_recomputed(), ChannelsLast():
             task.losses(rows)
     except RuntimeError:
         undo_attempt()
